@@ -132,10 +132,10 @@ fn a_place_is_what_its_files_say() {
     assert_eq!(lines, ["main-0: one says", "main-0: hello"]);
     let refused = place.hold("grid-1", true).unwrap_err();
     assert_eq!(
-        (refused.kind, refused.message.as_str()),
+        (refused.kind, refused.message().as_str()),
         (Kind::Unsupported, "this place cannot hold jobs back")
     );
-    assert_eq!(place.usage("grid-1").unwrap_err().message, "this place cannot measure tasks");
+    assert_eq!(place.usage("grid-1").unwrap_err().message(), "this place cannot measure tasks");
     let ended = place.stop("grid-1", StopRequest::default()).unwrap().unwrap();
     assert_eq!((ended.state, ended.exit_code()), (JobState::Stopped, 130));
     assert_eq!(place.inspect("grid-1").unwrap().tasks[0].task.to_string(), "main-0");

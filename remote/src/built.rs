@@ -91,10 +91,8 @@ impl BuiltDirectory {
             let name = path.strip_prefix(directory).unwrap_or(&path).to_string_lossy().into_owned();
             files.push((name, bytes));
         }
-        Self::of_files(files.iter().map(|(name, bytes)| (name.as_str(), &bytes[..]))).map_err(|error| Error {
-            message: format!("`{}`: {}", directory.display(), error.message),
-            ..error
-        })
+        Self::of_files(files.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])))
+            .map_err(|error| error.under(format_args!("`{}`", directory.display())))
     }
 
     /// The same, of files in memory, each with its path in the directory.

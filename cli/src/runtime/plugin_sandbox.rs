@@ -17,7 +17,7 @@ pub(crate) fn main(mut words: impl Iterator<Item = std::ffi::OsString>) -> ExitC
         return ExitCode::from(2);
     };
     if let Err(error) = confine(LIMITS) {
-        eprintln!("{}; set JOBC_PLUGIN_SANDBOX=off to start it without a sandbox", error.message);
+        eprintln!("{}; set JOBC_PLUGIN_SANDBOX=off to start it without a sandbox", error.message());
         return ExitCode::from(126);
     }
     let error = Command::new(&program).env("TMPDIR", "/dev/shm").exec();

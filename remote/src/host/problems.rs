@@ -97,7 +97,7 @@ mod tests {
 
     fn check(status: i32, text: &str, message: &str, help: &str) {
         let error = explain("box", false, status, text.as_bytes());
-        assert_eq!((error.message.as_str(), error.help.as_deref()), (message, Some(help)), "{text}");
+        assert_eq!((error.message().as_str(), error.advice().as_deref()), (message, Some(help)), "{text}");
     }
 
     #[test]
@@ -132,6 +132,6 @@ mod tests {
             works,
         );
         let lost = explain("box", true, 255, b"");
-        assert_eq!(lost.message, "the connection to `box` was lost");
+        assert_eq!(lost.message(), "the connection to `box` was lost");
     }
 }

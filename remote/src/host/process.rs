@@ -205,9 +205,9 @@ fn watch(
             deadline = Instant::now() + timeout;
         }
         if exited.is_none() {
-            let status = child.try_wait().map_err(|error| {
-                Error::new(Kind::System, format!("cannot wait for a process: {}", describe_io(&error)))
-            })?;
+            let status = child
+                .try_wait()
+                .map_err(|error| Error::new(Kind::System, "cannot wait for a process").because(error))?;
             exited = status.map(|status| (status, Instant::now()));
         }
         if let Some((status, since)) = exited {
@@ -243,15 +243,15 @@ mod tests {
         assert_eq!(output, Output { status: 3, stdout: b"text".to_vec(), stderr: b"e\n".to_vec() });
         assert_eq!(sh("kill -9 $$", None, LONG).unwrap().status, 137);
         let error = run(Command::new("/nonexistent"), None, LONG).unwrap_err();
-        assert_eq!(error.message, "cannot execute `/nonexistent`: no such file or directory (ENOENT)");
-        assert_eq!(local(&[]).unwrap_err().message, "the command has no words");
+        assert_eq!(error.message(), "cannot execute `/nonexistent`: no such file or directory (ENOENT)");
+        assert_eq!(local(&[]).unwrap_err().message(), "the command has no words");
     }
 
     #[test]
     fn a_command_that_takes_too_long_is_killed() {
         let start = Instant::now();
         let error = sh("exec sleep 60", None, Duration::from_millis(200)).unwrap_err();
-        assert_eq!(error.message, "`sh` timed out after 200ms");
+        assert_eq!(error.message(), "`sh` timed out after 200ms");
         assert!(start.elapsed() < Duration::from_secs(30));
     }
 

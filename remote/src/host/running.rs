@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::error::{Error, Kind, Result};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::marks::{Filter, Mark};
@@ -99,9 +99,10 @@ impl Running {
     ///
     /// The host could not be reached, or the connection was lost.
     pub fn wait(&mut self) -> Result<i32> {
-        let status = self.child.wait().map_err(|error| {
-            Error::new(Kind::System, format!("cannot wait for a process: {}", describe_io(&error)))
-        })?;
+        let status = self
+            .child
+            .wait()
+            .map_err(|error| Error::new(Kind::System, "cannot wait for a process").because(error))?;
         self.kept = None;
         let Some(Connection { host, filters: [stdout, stderr] }) = self.connection.take() else {
             return Ok(code_of(status));
@@ -238,7 +239,7 @@ mod tests {
         command.env_clear();
         let mut running = Running::remote(command, Streams::default(), &mark, "box").unwrap();
         let error = running.wait().unwrap_err();
-        assert!(error.message.contains("connection refused"), "{error}");
+        assert!(error.message().contains("connection refused"), "{error}");
     }
 
     #[test]

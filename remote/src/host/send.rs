@@ -236,7 +236,7 @@ mod tests {
             let store = directory.path().join("store");
             let error =
                 send(&Host::local(), store.to_str().unwrap(), std::slice::from_ref(&file)).unwrap_err();
-            assert_eq!(error.message, "files changed while they were sent to `this host`");
+            assert_eq!(error.message(), "files changed while they were sent to `this host`");
             assert!(!store.join("sha256").join(file.name()).exists());
         }
     }
@@ -248,6 +248,6 @@ mod tests {
         fs::write(&path, "").unwrap();
         let error =
             send(&Host::local(), path.to_str().unwrap(), &[SendFile::bytes(b"x".to_vec())]).unwrap_err();
-        assert!(error.message.starts_with("`this host` cannot receive files: mkdir: "), "{error}");
+        assert!(error.message().starts_with("`this host` cannot receive files: mkdir: "), "{error}");
     }
 }

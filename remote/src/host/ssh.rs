@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::error::{Error, Kind, Result};
 
 use super::marks::{Filter, Mark};
 use super::output::{Input, Output};
@@ -113,9 +113,9 @@ impl Ssh {
 
     /// Connects a local connection with a port that the host reaches.
     pub(super) fn tunnel(&self, socket: TcpStream, address: &str, port: u16) -> Result<Running> {
-        let copy = socket.try_clone().map_err(|error| {
-            Error::new(Kind::System, format!("cannot pass on a connection: {}", describe_io(&error)))
-        })?;
+        let copy = socket
+            .try_clone()
+            .map_err(|error| Error::new(Kind::System, "cannot pass on a connection").because(error))?;
         let mut ssh = self.ssh(Reads::Input);
         ssh.arg("-W").arg(format!("{address}:{port}")).args(["--", self.name()]);
         let streams = Streams {

@@ -62,7 +62,7 @@ impl Cluster {
             ControlFlow::Continue(())
         });
         if let Err(error) = read {
-            keep(LogItem::Remark { task: "", text: &error.message });
+            keep(LogItem::Remark { task: "", text: &error.message() });
         }
     }
 

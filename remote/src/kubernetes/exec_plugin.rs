@@ -189,6 +189,6 @@ mod tests {
         }
         .run()
         .unwrap_err();
-        assert_eq!(error.help.as_deref(), Some("install it"));
+        assert_eq!(error.advice().as_deref(), Some("install it"));
     }
 }

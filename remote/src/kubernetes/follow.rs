@@ -72,14 +72,14 @@ pub(crate) fn logs(
                 return Ok(());
             }
             let ended = match (streams.len() == 0).then(|| objects::has_ended(client, found)) {
-                Some(Err(error)) if outage.wait(client, &error.message) => continue,
+                Some(Err(error)) if outage.wait(client, &error.message()) => continue,
                 ended => ended.transpose()?.unwrap_or_default(),
             };
             if looked.elapsed() < relist_interval(known.len()) && !ended {
                 continue;
             }
             known = match chosen_pods(client, found, request) {
-                Err(error) if outage.wait(client, &error.message) => continue,
+                Err(error) if outage.wait(client, &error.message()) => continue,
                 pods => pods?,
             };
             outage.end();

@@ -318,7 +318,7 @@ impl PodLog {
             }
         }
         self.state = State::Ended;
-        let text = error.into_error("read its output").message;
+        let text = error.into_error("read its output").message();
         show(LogItem::Remark { task: &self.task, text: &text })
     }
 

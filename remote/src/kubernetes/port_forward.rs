@@ -171,7 +171,7 @@ fn serve(
                 Ok(opened) => tunnel = Some(opened),
                 // The local connection is closed.
                 Err(error) => {
-                    fail(error.message);
+                    fail(error.message());
                     continue;
                 }
             }

@@ -66,7 +66,7 @@ impl ApiError {
         match self {
             Self::Status(status) => format!("the cluster answered {}: {}", status.code, status.text()),
             Self::Connection(why) => why.clone(),
-            Self::Local(error) => error.message.clone(),
+            Self::Local(error) => error.message(),
         }
     }
 

@@ -5,15 +5,13 @@ use std::io::{BufReader, Read as _};
 use jobc_container::decompress::decompressing_reader;
 use jobc_container::tar::{Content, Kind as EntryKind, Reader};
 use jobc_schema::plan::CODE_DIRECTORY;
-use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::error::{Error, Kind, Result};
 
 use crate::host::{SendFile, Tree, TreeEntry, TreeKind};
 
 /// Adds the files of the packed code to those of a run. The job may write to them: they are its own copies.
 pub(super) fn unpack(packed: &[u8], tree: &mut Tree) -> Result<()> {
-    let broken = |error: std::io::Error| {
-        Error::new(Kind::System, format!("cannot unpack the code: {}", describe_io(&error)))
-    };
+    let broken = |error: std::io::Error| Error::new(Kind::System, "cannot unpack the code").because(error);
     let text = |bytes: &[u8]| {
         String::from_utf8(bytes.to_vec()).map_err(|_| {
             let name = String::from_utf8_lossy(bytes);

@@ -68,7 +68,7 @@ pub(super) fn port_forward(
                 Ok(Some(tunnel)) => open.push((index, tunnel)),
                 Ok(None) => {}
                 Err(error) => {
-                    fail(index, &error.message);
+                    fail(index, &error.message());
                     std::thread::sleep(DELAY);
                 }
             }
@@ -175,7 +175,7 @@ mod tests {
         let forward = PortForward { local: Some(0), task: task.to_owned(), port: port.to_owned() };
         match listen(&job, &forward) {
             Ok(found) => format!("{} {}:{}", found.task, found.address, found.port),
-            Err(error) => error.message,
+            Err(error) => error.message(),
         }
     }
 

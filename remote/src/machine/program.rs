@@ -152,7 +152,7 @@ impl Connection {
         let command = ["sh", "-c", INSTALL, "sh", &store, &file_name, program];
         let output = self.host.run(&command, None, TIMEOUT)?;
         if output.status != 0 || output.text().trim() != self.access.version {
-            let why = error_of(name, &output).message;
+            let why = error_of(name, &output).message();
             return Err(Error::new(Kind::Unsupported, format!("this program does not run there: {why}")).help(
                 "use the static `jobc` of a release, or install jobc there and set `ssh.jobc` to its path",
             ));

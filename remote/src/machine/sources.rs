@@ -43,7 +43,7 @@ impl Sources {
             let source = directory.join(&path);
             let status = std::fs::metadata(&source).map_err(|error| {
                 let error = file_error("read", &source, &error);
-                Error { message: format!("`data.{name}.source`: {}", error.message), ..error }
+                error.at_field(format!("data.{name}.source"))
             })?;
             let mut tree = Tree::default();
             if status.is_dir() {
@@ -168,7 +168,7 @@ mod tests {
         {
             assert_eq!(below("x", path).unwrap().as_deref(), expected, "{path}");
         }
-        assert!(below("x", "../a").unwrap_err().message.starts_with("`x`: `../a` is outside"));
+        assert!(below("x", "../a").unwrap_err().message().starts_with("`x`: `../a` is outside"));
         assert!(is_within("a/b", "a") && !is_within("ab", "a") && is_within("a", ""));
     }
 }

@@ -71,7 +71,9 @@ pub(super) fn submit(
 fn with_setting(mut error: Error, host: &str, program: &str) -> Error {
     let command = shell::join(["ssh", host, program, "config", "set", "allow-unenforced", "true"]);
     let instead = format!("by a job file without `enforce: true`, after `{command}`");
-    error.help = error.help.map(|help| help.replace("with `--allow-unenforced`", &instead));
+    for hint in &mut error.hints {
+        *hint = hint.replace("with `--allow-unenforced`", &instead);
+    }
     error
 }
 
@@ -215,7 +217,7 @@ esac
         let error =
             Error::new(Kind::System, "x").help("run without these limits with `--allow-unenforced`; or not");
         assert_eq!(
-            with_setting(error, "box", "bin/jobc-1").help.as_deref(),
+            with_setting(error, "box", "bin/jobc-1").advice().as_deref(),
             Some(
                 "run without these limits by a job file without `enforce: true`, after `ssh box bin/jobc-1 config set allow-unenforced true`; or not"
             )
@@ -227,8 +229,8 @@ esac
         let machine = machine();
         fs::write(machine.scratch.path().join("broken"), "").unwrap();
         let error = machine.submit().unwrap_err();
-        assert_eq!(error.message, "`this host`: no room");
-        assert_eq!(error.help.as_deref(), Some("wait"));
+        assert_eq!(error.message(), "`this host`: no room");
+        assert_eq!(error.advice().as_deref(), Some("wait"));
         assert_eq!(fs::read_dir(machine.scratch.path().join("lab/jobs")).unwrap().count(), 0);
     }
 }

@@ -112,7 +112,7 @@ impl Content {
     fn read(name: &str, source: &Path) -> Result<Self> {
         let status = std::fs::metadata(source).map_err(|error| {
             let error = file_error("read", source, &error);
-            Error { message: format!("`data.{name}.source`: {}", error.message), ..error }
+            error.at_field(format!("data.{name}.source"))
         })?;
         if !status.is_dir() {
             return SendFile::read(source).map(Self::File);
@@ -205,7 +205,7 @@ mod tests {
         std::fs::write(directory.path().join("a"), "2").unwrap();
         assert!(first.is_some() && contents(false).digest() != first);
         let error = Content::read("code", &directory.path().join("b")).unwrap_err();
-        assert!(error.message.starts_with("`data.code.source`: "), "{error}");
+        assert!(error.to_string().starts_with("`data.code.source`: "), "{error}");
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub(crate) fn forward(
             match accepted {
                 Ok(relay) => one.relays.push(relay),
                 Err(error) => {
-                    let why = format!("{}: {}", one.task.task, error.message);
+                    let why = format!("{}: {}", one.task.task, error.message());
                     report(PortForwardReport::Failed(why));
                 }
             }

@@ -11,7 +11,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Component, Path, PathBuf};
 
 use jobc_container::tar::{self, Content, Entry, Reader};
-use jobc_sys::error::{Error, Kind, Result, describe_io, file_error};
+use jobc_sys::error::{Error, Kind, Result, file_error};
 
 use crate::place::Copied;
 
@@ -43,7 +43,7 @@ struct Unpacking<'a> {
 impl Unpacking<'_> {
     fn run(&mut self, input: &File) -> Result<()> {
         let broken = |error: std::io::Error| {
-            Error::new(Kind::System, format!("the archive of the task is broken: {}", describe_io(&error)))
+            Error::new(Kind::System, "the archive of the task is broken").because(error)
         };
         let mut archive = Reader::new(BufReader::with_capacity(BUFFER, input));
         while let Some(entry) = archive.next().map_err(broken)? {

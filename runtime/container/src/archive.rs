@@ -51,7 +51,7 @@ fn unpack_as(archive: &Path, root: &Path, owners: Owners, stopped: &AtomicBool) 
     remove(&begun)?;
     let result = make(archive, &begun, owners, stopped).and_then(|()| {
         fs::rename(&begun, root).map_err(|error| {
-            Error::new(Kind::System, format!("cannot name `{}`: {}", root.display(), describe_io(&error)))
+            Error::new(Kind::System, format!("cannot name `{}`", root.display())).because(error)
         })
     });
     if result.is_err() {

@@ -33,9 +33,8 @@ impl Bundle {
     /// As [`Self::open`], with another configuration file: a path relative to the directory, or an absolute one.
     pub fn open_with(dir: &Path, config: &Path) -> Result<Self> {
         let shown = dir.display();
-        let dir = std::fs::canonicalize(dir).map_err(|error| {
-            Error::new(Kind::Config, format!("cannot open `{shown}`: {}", describe_io(&error)))
-        })?;
+        let dir = std::fs::canonicalize(dir)
+            .map_err(|error| Error::new(Kind::Config, format!("cannot open `{shown}`")).because(error))?;
         let file = match File::open(dir.join(config)) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotADirectory => {
@@ -47,9 +46,8 @@ impl Bundle {
             }
             Err(error) => return Err(refused(&dir, config, &error)),
         };
-        let unreadable = |error: std::io::Error| {
-            Error::new(Kind::Config, format!("cannot read config.json: {}", describe_io(&error)))
-        };
+        let unreadable =
+            |error: std::io::Error| Error::new(Kind::Config, "cannot read config.json").because(error);
         // Its current size, so that one call reads it; it may grow meanwhile.
         let status = file.metadata().map_err(unreadable)?;
         let size = usize::try_from(status.len().min(MAX_CONFIG_SIZE)).unwrap_or_default();

@@ -27,7 +27,7 @@ use crate::start::CgroupFds;
 use crate::state::Id;
 use crate::state::store::Store;
 use crate::terminal::socket;
-use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::error::{Error, Kind, Location, Result};
 
 /// The process to start in a container.
 #[derive(Debug)]
@@ -133,8 +133,7 @@ pub fn read_process(text: &[u8]) -> Result<(Written, Option<String>)> {
 fn complete(mut process: Value) -> Result<(Written, Option<String>)> {
     let (_, unknown) = complete_process(&mut process);
     let (process, _) = read_typed::<Written>(process.to_string().as_bytes()).map_err(|(error, path)| {
-        let (message, help) = describe_serde_error(&error);
-        Error { help, ..Error::new(Kind::Config, format!("`{path}` of the process: {message}")) }
+        describe_serde_error(&error).under(format_args!("`{path}` of the process"))
     })?;
     Ok((process, unknown_capabilities(&unknown)))
 }
@@ -150,15 +149,12 @@ fn refuse(spec: &Spec, process: &Written) -> Result<()> {
 
 /// An error about a process from a separate file or the command line: it is unrelated to config.json.
 fn without_config_pointer(error: Error) -> Error {
-    let Some(place) = error.pointer.as_deref().filter(|place| place.starts_with("/process")) else {
+    let Some(place) = error.pointer().filter(|place| place.starts_with("/process")) else {
         return error;
     };
-    let message = match error.kind {
-        // It is named.
-        Kind::ProgramNotFound | Kind::NotExecutable => error.message,
-        _ => format!("`{place}`: {}", error.message),
-    };
-    Error { message, pointer: None, ..error }
+    // A program is named.
+    let is_named = matches!(error.kind, Kind::ProgramNotFound | Kind::NotExecutable);
+    Error { at: (!is_named).then(|| Location::Field(place.into())), ..error }
 }
 
 /// A list that may be missing.

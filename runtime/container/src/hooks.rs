@@ -105,7 +105,7 @@ fn run_each<'a>(
     let list = hooks.map(|hooks| stage.hooks_of(hooks)).unwrap_or_default();
     list.iter().enumerate().map(move |(index, hook)| {
         RuntimeHook::of(stage, hook).and_then(|run| run.carry_out(given)).map_err(|error| {
-            let inner = error.pointer.clone().unwrap_or_default();
+            let inner = error.pointer().unwrap_or_default().to_owned();
             error.at(format!("/hooks/{stage}/{index}{inner}"))
         })
     })

@@ -21,7 +21,7 @@ use crate::mounts::{Mount, Source, TreeCopy};
 use crate::operation::{Operation, Step};
 use crate::process::{Launch, Process, Program};
 use jobc_sys::c_list::CList;
-use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::error::{Error, Kind, Location, Result};
 use jobc_sys::id_map::IdMaps;
 use jobc_sys::syscall::linux::Linux;
 use jobc_sys::syscall::{Fd, Kernel as _, MountAttributes};
@@ -105,14 +105,19 @@ fn create_mounts_with(
                 continue;
             }
             TreeCopy::Peer { tree } => {
-                let (_, copy) = copy(path, *recursive, None)
-                    .map_err(|error| Error { pointer: place.clone(), ..error })?;
+                let (_, copy) = copy(path, *recursive, None).map_err(|error| Error {
+                    at: place.as_deref().map(|place| Location::Config(place.into())),
+                    ..error
+                })?;
                 *tree = copy.as_raw_fd();
                 trees.push(copy);
                 continue;
             }
         };
-        let at = |error: Error| Error { pointer: place.clone(), ..error };
+        let at = |error: Error| Error {
+            at: place.as_deref().map(|place| Location::Config(place.into())),
+            ..error
+        };
         let users = match &mapped.ids {
             IdMapSource::Namespace(fd) => *fd,
             IdMapSource::Maps(maps) => {

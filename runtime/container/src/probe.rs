@@ -184,7 +184,7 @@ fn user() -> Result<(), String> {
 fn user_range(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
     let uid = rustix::process::geteuid().as_raw();
     let gid = rustix::process::getegid().as_raw();
-    let maps = IdMaps::rootless(uid, gid).map_err(|error| error.message)?;
+    let maps = IdMaps::rootless(uid, gid).map_err(|error| error.message())?;
     if maps.users.extents().len() < 2 {
         return Err("no range, or no program to map it".to_owned());
     }
@@ -198,7 +198,7 @@ fn user_range(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
     let mut ready = [0; 6];
     let is_ready = waiting.stdout.take().is_some_and(|mut out| out.read_exact(&mut ready).is_ok());
     let mapped = if is_ready {
-        maps.write(waiting.id()).map_err(|error| error.message)
+        maps.write(waiting.id()).map_err(|error| error.message())
     } else {
         Err("no user namespace".to_owned())
     };
@@ -311,7 +311,7 @@ fn trampoline(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
     let program =
         CString::new(format!("/proc/{}/exe", std::process::id())).map_err(|error| error.to_string())?;
     let image = crate::trampoline::build(&[program], None, None, 2, None, ProgramProcess::Same)
-        .map_err(|error| error.message)?;
+        .map_err(|error| error.message())?;
     let mut command = Command::new(format!("/proc/self/fd/{}", image.as_raw_fd()));
     child(command.args(again().get_args()).arg("")).map(drop)
 }
@@ -320,7 +320,8 @@ fn trampoline(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
 ///
 /// If a limit could not be set, the second line of the error has the fix.
 fn limits(controllers: &str) -> Result<String, String> {
-    let words = |error: jobc_sys::Error| format!("{}\n{}", error.message, error.help.unwrap_or_default());
+    let words =
+        |error: jobc_sys::Error| format!("{}\n{}", error.message(), error.advice().unwrap_or_default());
     let mut resources = serde_json::json!({});
     for name in controllers.split('+').filter(|name| !name.is_empty()) {
         let (section, field, value) = match name {

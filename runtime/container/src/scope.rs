@@ -70,7 +70,7 @@ impl Scope {
     ///
     /// # Errors
     ///
-    /// Why it is not available, with advice, if any, that another way can follow (`…; or `).
+    /// Why it is not available, with advice, if any.
     pub fn find(holder: &ScopeOwner) -> Result<Self> {
         Self::find_with_timeout(holder, REPLY_TIMEOUT)
     }
@@ -78,13 +78,10 @@ impl Scope {
     /// As [`Self::find`], with a timeout for each answer.
     pub fn find_with_timeout(holder: &ScopeOwner, timeout: Duration) -> Result<Self> {
         let systemd = Systemd::connect_with_timeout(true, timeout).map_err(|error| {
+            let mut error = error;
             // The advice for callers of an OCI runtime does not apply to users who run jobs.
-            let way = error
-                .help
-                .as_deref()
-                .and_then(|help| help.strip_suffix(WITHOUT_SYSTEMD_HELP))
-                .map(str::to_owned);
-            Error { help: way.filter(|way| !way.is_empty()), ..error }
+            error.hints.retain(|hint| hint != WITHOUT_SYSTEMD_HELP);
+            error
         })?;
         let unit = Unit::application(&holder.name());
         let group = ScopeGroup::of(&unit, systemd.group());
@@ -118,7 +115,7 @@ impl Scope {
         // Its advice is for users who chose the unit's name, or says whom to ask.
         started
             .and_then(|()| ScopeGroup::enter_supervisor_group(&self.unit))
-            .map_err(|error| Error { help: None, ..error })?;
+            .map_err(|error| Error { hints: vec![], ..error })?;
         Ok(self.unit.name)
     }
 }

@@ -29,6 +29,8 @@ const SYSTEMD: (&str, &str, &str) =
     ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager");
 /// How long systemd may take for an answer or a job. One that is busy with many units takes seconds.
 pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
+/// How a user gets a systemd.
+const LOG_IN_HELP: &str = "log in by ssh, at a terminal or with machinectl shell, or have `loginctl enable-linger` start it, and set `XDG_RUNTIME_DIR`";
 /// What to do where systemd is not available.
 pub(crate) const WITHOUT_SYSTEMD_HELP: &str = "let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd";
 
@@ -89,13 +91,8 @@ impl Systemd {
             |failure| describe_failure(&failure, timeout),
         );
         let error = Error::new(Kind::System, format!("cannot reach {who}: {why}"));
-        Err(error.help(if user {
-            format!(
-                "log in by ssh, at a terminal or with machinectl shell, or have `loginctl enable-linger` start it, and set `XDG_RUNTIME_DIR`; or {WITHOUT_SYSTEMD_HELP}"
-            )
-        } else {
-            WITHOUT_SYSTEMD_HELP.to_owned()
-        }))
+        let error = if user { error.help(LOG_IN_HELP) } else { error };
+        Err(error.help(WITHOUT_SYSTEMD_HELP))
     }
 
     /// Its own cgroup, relative to the root of the tree; that of a user's systemd lies deeper.

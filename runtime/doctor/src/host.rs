@@ -206,10 +206,7 @@ impl Host for LocalHost {
 
     fn scope(&self) -> Result<Vec<Controller>, Refusal> {
         let scope = Scope::find_with_timeout(&ScopeOwner::Container("doctor".to_owned()), PROBE_TIMEOUT)
-            .map_err(|error| Refusal {
-                why: error.message,
-                fix: error.help.map(|help| help.trim_end_matches("; or ").to_owned()),
-            })?;
+            .map_err(|error| Refusal { why: error.message(), fix: error.advice() })?;
         let layout = Layout::detect().unwrap_or_default();
         Ok(layout.unified.map(|tree| scope.group.controllers(&tree)).unwrap_or_default())
     }

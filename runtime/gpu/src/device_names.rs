@@ -111,7 +111,7 @@ mod tests {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         match parse_devices(&words, Vendor::Nvidia, &inventory) {
             Ok(devices) => devices.into_iter().map(short_name).collect::<Vec<_>>().join(" "),
-            Err(error) => format!("{error}; {}", error.help.as_deref().unwrap_or_default()),
+            Err(error) => format!("{error}; {}", error.advice().as_deref().unwrap_or_default()),
         }
     }
 

@@ -89,7 +89,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     match HookRequest::parse(words).and_then(|order| apply(&order, &container_root()?)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("jobc: {}", error.message);
+            eprintln!("jobc: {}", error.message());
             ExitCode::FAILURE
         }
     }

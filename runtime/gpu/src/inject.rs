@@ -136,7 +136,7 @@ impl Injector {
             }
             Err(error) => {
                 let mut injected = self.inject_without_cdi(spec, devices, wants)?;
-                injected.notes.insert(0, format!("the host's CDI files are not used: {}", error.message));
+                injected.notes.insert(0, format!("the host's CDI files are not used: {}", error.message()));
                 Ok(injected)
             }
         }

@@ -199,7 +199,7 @@ mod tests {
                 by.enforcer().words(),
                 if note.is_some() { ", with a note" } else { "" }
             ),
-            Err(error) => format!("{error}; {}", error.help.as_deref().unwrap_or_default()),
+            Err(error) => format!("{error}; {}", error.advice().as_deref().unwrap_or_default()),
         }
     }
 

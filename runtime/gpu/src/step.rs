@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(taken(1).unwrap().len(), 1);
         let error = taken(3).unwrap_err();
         assert_eq!(error.to_string(), "the bundle asks for 3 GPUs, and 2 are available here: 2, 3");
-        assert!(error.help.unwrap().starts_with("the device cgroup denies 2 others; "));
+        assert!(error.advice().unwrap().starts_with("the device cgroup denies 2 others; "));
         let twice = take(&inventory, Vendor::Nvidia, &variables(Some("0,0"), None), 2);
         assert_eq!(twice.unwrap_err().kind, Kind::Unenforceable);
     }

@@ -363,9 +363,9 @@ impl Builder<'_> {
         let found = open.find(sources, exclude, with_parents)?;
         for found in &found {
             let Some(tree) = open.tree() else { break };
-            self.contents.add_to_key(key, tree, found, &self.canceled).map_err(|error| {
-                Error::new(Kind::System, format!("cannot read the context: {}", describe_io(&error)))
-            })?;
+            self.contents
+                .add_to_key(key, tree, found, &self.canceled)
+                .map_err(|error| Error::new(Kind::System, "cannot read the context").because(error))?;
         }
         Ok(files::listing_digest(&found))
     }

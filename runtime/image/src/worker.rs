@@ -21,7 +21,7 @@ use crate::manifest::Descriptor;
 use crate::pack_options::PackOptions;
 use crate::platform::Platform;
 use jobc_schema::digest::Digest;
-use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id_map::IdMaps;
 
 /// The first argument of the process; a program's `main` passes it to [`become_worker`](crate::unpack::become_worker).
@@ -62,10 +62,7 @@ pub(crate) enum WorkerMessage {
     },
     Note(String),
     Done,
-    Failed {
-        message: String,
-        help: Option<String>,
-    },
+    Failed(Error),
 }
 
 /// Writes a directory as a layer with the ids of a user; `output` gets the bytes.
@@ -82,9 +79,7 @@ pub(crate) fn pack_in_worker(
     drop(archive);
     let message = worker.wait(&AtomicBool::new(false), &mut |_| {});
     // If the reader of the archive is gone, the worker's own error only repeats that.
-    copied.map_err(|error| {
-        Error::new(Kind::System, format!("cannot write the layer: {}", describe_io(&error)))
-    })?;
+    copied.map_err(|error| Error::new(Kind::System, "cannot write the layer").because(error))?;
     message
 }
 
@@ -107,9 +102,8 @@ impl Worker {
         order: &WorkerRequest,
         output: Stdio,
     ) -> Result<(Self, Option<std::process::ChildStdout>)> {
-        let failed = |error: io::Error| {
-            Error::new(Kind::System, format!("cannot start this program again: {}", describe_io(&error)))
-        };
+        let failed =
+            |error: io::Error| Error::new(Kind::System, "cannot start this program again").because(error);
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let path = std::env::var_os("PATH").map(|path| ("PATH", path));
         let mut process = Command::new("/proc/self/exe")
@@ -154,9 +148,7 @@ impl Worker {
             }
             match serde_json::from_str(&text).map_err(|_| worker_exited())? {
                 WorkerMessage::Done => return Ok(()),
-                WorkerMessage::Failed { message, help } => {
-                    return Err(Error { help, ..Error::new(Kind::System, message) });
-                }
+                WorkerMessage::Failed(error) => return Err(error),
                 result => on_message(result),
             }
             text.clear();
@@ -168,9 +160,7 @@ impl Worker {
         match self.socket.read_line(&mut text) {
             Ok(0) | Err(_) => Err(worker_exited()),
             Ok(_) => match serde_json::from_str(&text).map_err(|_| worker_exited())? {
-                WorkerMessage::Failed { message, help } => {
-                    Err(Error { help, ..Error::new(Kind::System, message) })
-                }
+                WorkerMessage::Failed(error) => Err(error),
                 result => Ok(Some(result)),
             },
         }

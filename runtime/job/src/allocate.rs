@@ -24,7 +24,7 @@ use jobc_container::root::{Root, UpperLayer};
 use jobc_container::rootless::Caller;
 use jobc_container::secret::SecretEnvironment;
 use jobc_container::{rootless, user};
-use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::host;
 use secrets::BundleSecrets;
 
@@ -151,10 +151,7 @@ impl Allocation {
     pub fn create_outputs(&self) -> Result<()> {
         for directory in &self.outputs {
             std::fs::create_dir_all(directory).map_err(|error| {
-                Error::new(
-                    Kind::System,
-                    format!("cannot create `{}`: {}", directory.display(), describe_io(&error)),
-                )
+                Error::new(Kind::System, format!("cannot create `{}`", directory.display())).because(error)
             })?;
         }
         Ok(())

@@ -119,10 +119,7 @@ impl HostEnvironments {
         for (name, image) in &plan.images {
             let ImageSource::Host { cwd, venv, env } = &image.source else { continue };
             let field = image.declared_at.to_string().trim_start_matches('/').replace('/', ".");
-            let at = |part: &str, error: Error| Error {
-                message: format!("`{field}.host.{part}`: {}", error.message),
-                ..error
-            };
+            let at = |part: &str, error: Error| error.at_field(format!("{field}.host.{part}"));
             let home = caller.variable("HOME").and_then(|home| home.to_str());
             let home = home.map(str::to_owned);
             let mut environment = HostEnvironment { home, ..HostEnvironment::default() };

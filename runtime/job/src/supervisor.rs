@@ -160,7 +160,7 @@ impl Supervisor {
         rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
         let submission: Submission = read(&directory.submission_file())?;
         // Before anything else that would stay in this process's current cgroup.
-        let (scope, without) = scope::enter(&directory.id, &submission)?;
+        let limits = scope::enter(&directory.id, &submission)?;
         // Before there is a secret in it: no process of this user can inspect this process, and it dumps no core.
         // Programs that it executes are not affected (prctl(2), PR_SET_DUMPABLE), and the code that creates containers
         // handles its own files.
@@ -186,8 +186,12 @@ impl Supervisor {
         let ledger_note = ledger.note.clone();
         let admission = Admission::enter(ledger, &directory.id, &claim::of(&plan))?;
         let mut record = first_record(&directory, &submission, &plan, &lifecycle);
-        record.scope = scope;
-        record.notes.extend(without.into_iter().chain(ledger_note));
+        match limits {
+            scope::Entered::Own => {}
+            scope::Entered::Scope(name) => record.scope = Some(name),
+            scope::Entered::Nowhere(why) => record.notes.push(why),
+        }
+        record.notes.extend(ledger_note);
         let mut journal = Journal::create(&directory, record)?;
         journal.job_event(EventKind::Submitted, json!({ "tasks": lifecycle.tasks().len() }));
         let share = Arc::new(JobContext {
@@ -417,8 +421,5 @@ fn read<T: for<'de> serde::Deserialize<'de>>(path: &std::path::Path) -> Result<T
 
 /// An error with its advice, in one line.
 fn with_help(error: &Error) -> String {
-    match &error.help {
-        Some(help) => format!("{error}; {help}"),
-        None => error.to_string(),
-    }
+    error.hints.iter().fold(error.to_string(), |text, hint| text + "; " + hint)
 }

@@ -35,8 +35,7 @@ impl Log {
 
     pub(crate) fn error(&mut self, error: &Error) {
         jobc_terminal::eprint(&message::error(error));
-        let help = error.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
-        self.write("error", &format!("{error}{help}"));
+        self.write("error", &error.hints.iter().fold(error.to_string(), |text, hint| text + "; " + hint));
     }
 
     pub(crate) fn warn(&mut self, text: &str) {

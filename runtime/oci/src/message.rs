@@ -2,7 +2,7 @@
 
 /// An error and its advice.
 pub fn error(error: &jobc_sys::Error) -> String {
-    jobc_terminal::error(&error.to_string(), error.help.as_slice())
+    jobc_terminal::error(&error.to_string(), &error.hints)
 }
 
 /// Information.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jobc_image::store::Store;
 use jobc_image::{Descriptor, Fetch, Platform, Progress, ProgressFn, Reference};
-use jobc_sys::error::{Error, Result};
+use jobc_sys::error::Result;
 
 use crate::credentials::Credentials;
 use crate::endpoint::Endpoint;
@@ -95,8 +95,8 @@ pub(crate) fn try_each<T>(
         }
         match ask(mirror) {
             Ok(found) => return Ok(found),
-            Err(Error { message, .. }) => {
-                on_progress(Progress::Note(format!("{message}; trying the next endpoint")));
+            Err(error) => {
+                on_progress(Progress::Note(format!("{}; trying the next endpoint", error.message())));
             }
         }
     }

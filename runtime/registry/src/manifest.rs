@@ -229,7 +229,7 @@ mod tests {
         let reference = "r.example/a:1".parse().unwrap();
         match kind(&reference, declared, text.as_bytes()) {
             Ok(kind) => kind.to_owned(),
-            Err(error) => error.message,
+            Err(error) => error.message(),
         }
     }
 

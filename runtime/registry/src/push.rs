@@ -245,7 +245,7 @@ impl ImagePush<'_> {
 
     fn too_large(&self, blob: &Descriptor, answer: Response<Body>) -> Error {
         let error = unexpected_response(self.session, answer);
-        let message = format!("{}: a layer of {} bytes is too large for it", error.message, blob.size);
+        let message = format!("{}: a layer of {} bytes is too large for it", error.message(), blob.size);
         Error::new(Kind::System, message).help(
             "make the layer smaller, or have the limit of the registry, or of the proxy before it, raised",
         )

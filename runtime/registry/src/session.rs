@@ -135,7 +135,7 @@ impl Session {
     /// The warning about a registry that is asked without a login, because the credentials could not be looked up.
     pub(crate) fn login_note(&self) -> Option<String> {
         let error = self.lookup_error()?;
-        Some(format!("`{}` is used without a login: {}", self.endpoint.name, error.message))
+        Some(format!("`{}` is used without a login: {}", self.endpoint.name, error.message()))
     }
 
     /// Sends a request until there is a response or the tries are used up. A response is returned if a retry would not

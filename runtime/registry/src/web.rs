@@ -172,7 +172,7 @@ fn send(
 ) -> std::result::Result<Response<Body>, ureq::Error> {
     let settings = RegistrySettings { ca: client.ca.clone(), ..RegistrySettings::default() };
     let agent =
-        agent(url, &settings).map_err(|error| ureq::Error::Io(std::io::Error::other(error.message)))?;
+        agent(url, &settings).map_err(|error| ureq::Error::Io(std::io::Error::other(error.message())))?;
     let mut message = Request::get(url).header(ACCEPT_ENCODING, "identity");
     if let Some(known) = request.known {
         match (&known.etag, &known.last_modified) {

@@ -111,10 +111,7 @@ impl IdMaps {
             let own = |file: &str| {
                 let text = std::fs::read_to_string(format!("/proc/self/{file}"));
                 text.map(|text| IdMap::identity(&text)).map_err(|error| {
-                    Error::new(
-                        Kind::System,
-                        format!("cannot read /proc/self/{file}: {}", describe_io(&error)),
-                    )
+                    Error::new(Kind::System, format!("cannot read /proc/self/{file}")).because(error)
                 })
             };
             return Ok(Self { users: own("uid_map")?, groups: own("gid_map")? });
@@ -246,8 +243,8 @@ fn has_capabilities(needed: u64) -> bool {
 fn run(program: &Path, arguments: &[String], place: &str) -> Result<()> {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-    let output = output
-        .map_err(|error| Error::new(Kind::System, format!("cannot run {name}: {}", describe_io(&error))))?;
+    let output =
+        output.map_err(|error| Error::new(Kind::System, format!("cannot run {name}")).because(error))?;
     if output.status.success() {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
 use super::found::Places;
-use super::jobs::{Failure, Result, failure};
+use super::jobs::{Failure, Result};
 use crate::args::FormatArg;
 use crate::runtime::args::task_access::{CopyArgs, path_in_task};
 use crate::runtime::message::container_warning;
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &CopyArgs) -> Result<ExitCode> {
     let request =
         CopyRequest { task: task.to_owned(), remote: remote.to_owned(), local: local.into(), into_task };
     let found = Places::default().find(&args.job)?;
-    let copied = found.place.copy(&found.job()?.name, &request).map_err(failure)?;
+    let copied = found.place.copy(&found.job()?.name, &request)?;
     for skipped in &copied.skipped {
         terminal::eprint(&container_warning(&escape_control(&format!("not copied: {skipped}"))));
     }

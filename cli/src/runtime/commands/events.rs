@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use jobc_place::event::Event;
 
 use super::follow::output::{OutputStream, OutputStreams, or_exit};
-use super::jobs::{Result, failure};
+use super::jobs::Result;
 use super::newest;
 use crate::args::FormatArg;
 use crate::runtime::args::watch::EventsArgs;
@@ -38,9 +38,9 @@ pub(crate) fn run(args: &EventsArgs) -> Result<ExitCode> {
             show(event, width);
             ControlFlow::Continue(())
         };
-        found.place.follow_events(&job.name, &mut each).map_err(failure)?;
+        found.place.follow_events(&job.name, &mut each)?;
     } else {
-        let events = found.place.events(&job.name).map_err(failure)?;
+        let events = found.place.events(&job.name)?;
         let width = events.iter().map(|event| subject(event).len()).max().unwrap_or_default();
         for event in &events {
             show(event, width);

@@ -14,7 +14,7 @@ use jobc_sys::signals::Signals;
 use rustix::stdio::{stderr, stdin, stdout};
 
 use super::found::Places;
-use super::jobs::{Failure, Result, failure};
+use super::jobs::{Failure, Result};
 use super::newest;
 use crate::args::FormatArg;
 use crate::input::reason;
@@ -48,8 +48,7 @@ fn exec(args: &JobExecArgs) -> Result<ExitCode> {
     }
     let is_json = args.lines.format == FormatArg::Json;
     let is_unclear = words.first().is_some_and(|word| is_like_task(word));
-    let tasks =
-        if is_json || is_unclear { found.place.inspect(&job.name).map_err(failure)?.tasks } else { vec![] };
+    let tasks = if is_json || is_unclear { found.place.inspect(&job.name)?.tasks } else { vec![] };
     let (task, command) = split(words, &|word| tasks.iter().any(|task| task.task.to_string() == word));
     if command.is_empty() {
         let error = Error::new(Kind::State, "missing command");
@@ -92,7 +91,7 @@ fn exec(args: &JobExecArgs) -> Result<ExitCode> {
         signals: Some(&signals),
         started: Some(&mut started),
     };
-    let code = found.place.exec(&job.name, &request, streams).map_err(failure)?;
+    let code = found.place.exec(&job.name, &request, streams)?;
     if let Some(shown) = shown {
         shown.finish(code);
     }

@@ -14,7 +14,7 @@ use jobc_place::members::Members;
 use jobc_place::state::JobState;
 use jobc_sys::error::{Error, Kind};
 
-use super::jobs::{Failure, Result, failure, open_local};
+use super::jobs::{Failure, Result, open_local};
 use super::target_table::open_target;
 use crate::args::FormatArg;
 use crate::terminal;
@@ -58,7 +58,7 @@ impl NamedJobs {
 
     /// The job; a sweep is an error.
     pub(crate) fn job(&self) -> Result<&JobSummary> {
-        self.members.one(&self.id()).map_err(failure)
+        self.members.one(&self.id()).map_err(Failure::from)
     }
 
     /// The target; none for this host.
@@ -119,7 +119,7 @@ pub(crate) fn find(words: &[JobRef]) -> Result<Vec<NamedJobs>> {
 /// The error for a name that is not found, with what may have been meant.
 fn unknown(place: &dyn Place, target: Option<&str>, name: &str, error: Error) -> Failure {
     if error.kind != Kind::NotFound {
-        return failure(error);
+        return Failure::from(error);
     }
     let jobs = place.list().unwrap_or_default();
     let mut known: Vec<&str> = jobs.iter().flat_map(|job| [job.name.as_str(), job.job.as_str()]).collect();
@@ -127,9 +127,9 @@ fn unknown(place: &dyn Place, target: Option<&str>, name: &str, error: Error) ->
     known.extend(sweeps.iter().flat_map(|id| [id.as_str(), id.split('.').next().unwrap_or_default()]));
     known.sort_unstable();
     known.dedup();
-    failure(match suggest::nearest(name, known) {
+    Failure::from(match suggest::nearest(name, known) {
         Some(near) => {
-            Error { message: format!("{}; did you mean `{}`?", error.message, id(target, near)), ..error }
+            Error { what: format!("{}; did you mean `{}`?", error.what, id(target, near)), ..error }
         }
         None => error,
     })

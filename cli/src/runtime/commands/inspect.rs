@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::found::NamedJobs;
 use super::job_end_line::json_of;
 use super::job_list::state_text;
-use super::jobs::{Result, failure, json_text};
+use super::jobs::{Result, json_text};
 use super::newest;
 use super::searched::Searched;
 use super::sweep::choices;
@@ -26,7 +26,7 @@ const MAX_TASKS: usize = 50;
 pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode> {
     let found = newest::named_or_newest(args.job.as_ref())?;
     let job = found.job()?;
-    let detail = found.place.inspect(&job.name).map_err(failure)?;
+    let detail = found.place.inspect(&job.name)?;
     if args.output_args.format == FormatArg::Json {
         terminal::print(&json_text(&json_details(&found, &detail)?));
         return Ok(ExitCode::SUCCESS);
@@ -57,7 +57,7 @@ fn json_details(found: &NamedJobs, detail: &JobDetail) -> Result<Value> {
     value["attempt"] = detail.attempt.into();
     value["reasons"] = json!(detail.reasons);
     value["notes"] = json!(detail.notes);
-    let more = found.place.more(&detail.summary.name).map_err(failure)?;
+    let more = found.place.more(&detail.summary.name)?;
     if let Value::Object(all) = &mut value {
         all.extend(more);
     }

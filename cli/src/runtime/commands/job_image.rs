@@ -136,7 +136,7 @@ impl ImageBuilder<'_> {
             failure::show(self.sources, finding, FormatArg::Text);
             return cannot_build(error.kind, image).help("fix the error above");
         }
-        Error { message: format!("{}:{line}: {}", recipe.display_name, error.message), ..error }
+        error.under(format_args!("{}:{line}", recipe.display_name))
     }
 
     fn input(&self, plan: &JobPlan, files: &[Artifact], image: &ImagePlan) -> Result<BuildInput> {

@@ -32,9 +32,7 @@ pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        // A job in another state is an error of the job; everything else is one of the host.
-        let outcome = if error.kind == Kind::State { Outcome::Errors } else { Outcome::SystemError };
-        Self { code: outcome as u8, error }
+        Self { code: error.kind.exit_codes().of_job, error }
     }
 }
 
@@ -51,8 +49,8 @@ impl Failure {
 
     /// The message.
     #[cfg(feature = "remote")]
-    pub(crate) fn message(&self) -> &str {
-        &self.error.message
+    pub(crate) fn message(&self) -> String {
+        self.error.message()
     }
 
     /// The kind of the error.
@@ -65,14 +63,6 @@ impl Failure {
     /// program cannot be executed or does not exist.
     pub(crate) fn with_program_code(self) -> Self {
         Self { code: self.error.exit_code(), ..self }
-    }
-}
-
-/// The exit code of an error of a place: 2 for what does not exist or cannot be used, 1 for a job in another state.
-pub(crate) fn failure(error: Error) -> Failure {
-    match error.kind {
-        Kind::NotFound | Kind::Config | Kind::Unsupported => Failure::usage_error(error),
-        _ => error.into(),
     }
 }
 

@@ -10,7 +10,7 @@ use jobc_sys::signals::Signal;
 
 use super::found::print_done;
 use super::job_end_line;
-use super::jobs::{Failure, Jobs, Result, failure};
+use super::jobs::{Failure, Jobs, Result};
 use crate::runtime::args::jobs::KillArgs;
 
 pub(crate) fn kill(args: &KillArgs) -> Result<ExitCode> {
@@ -30,7 +30,7 @@ pub(crate) fn kill(args: &KillArgs) -> Result<ExitCode> {
     let signal = Signal::parse(&args.signal).map_err(Failure::usage_error)?;
     let tasks = match &args.tasks[..] {
         [] => vec![],
-        words => named_tasks(&record, words).map_err(failure)?,
+        words => named_tasks(&record, words)?,
     };
     let everything = tasks.is_empty() && signal == Signal::KILL;
     send(&directory, &Request::Kill { signal: signal.number(), tasks })?;

@@ -13,7 +13,7 @@ use jobc_sys::error::Kind;
 
 use super::follow::printer::LineFormat;
 use super::found::NamedJobs;
-use super::jobs::{Result, failure};
+use super::jobs::{Failure, Result};
 use super::newest;
 use super::task_lines::{JobLines, TaskLines};
 use crate::args::FormatArg;
@@ -121,7 +121,7 @@ fn show(
     let is_kept =
         is_gone && handle.is_some_and(|handle| show_kept(&handle, args, &request.tasks, &mut lines));
     lines.finish();
-    if is_kept { Ok(()) } else { read.map_err(failure) }
+    if is_kept { Ok(()) } else { read.map_err(Failure::from) }
 }
 
 /// Shows what is kept of a job that its place does not know any more; otherwise the error.

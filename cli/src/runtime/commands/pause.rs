@@ -8,7 +8,7 @@ use jobc_place::state::JobState;
 use jobc_sys::error::{Error, Kind};
 
 use super::found::{self, NamedJobs, print_done};
-use super::jobs::{Jobs, Result, failure};
+use super::jobs::{Jobs, Result};
 use super::newest::only_one;
 use crate::runtime::args::jobs::PauseArgs;
 
@@ -55,7 +55,7 @@ fn hold(args: &PauseArgs, hold: bool) -> Result<ExitCode> {
                 }
                 .into());
             }
-            one.place.hold(&job.name, hold).map_err(failure)?;
+            one.place.hold(&job.name, hold)?;
             Ok(Some(one.id_of(job)))
         },
         &|_, done| {

@@ -7,7 +7,7 @@ use jobc_place::transfer::{PortForward, PortForwardReport};
 use jobc_sys::signals::Signals;
 
 use super::found::Places;
-use super::jobs::{Result, failure};
+use super::jobs::Result;
 use crate::runtime::args::task_access::PortForwardArgs;
 use crate::runtime::message::container_warning;
 use crate::table::escape_control;
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &PortForwardArgs) -> Result<ExitCode> {
         PortForwardReport::Failed(why) => terminal::eprint(&container_warning(&escape_control(&why))),
     };
     let name = &found.job()?.name;
-    found.place.port_forward(name, &forwards, signals.as_fd(), &report).map_err(failure)?;
+    found.place.port_forward(name, &forwards, signals.as_fd(), &report)?;
     // The signal that ended it must not end this process too.
     while signals.next().is_some() {}
     Ok(ExitCode::SUCCESS)

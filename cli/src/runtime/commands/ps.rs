@@ -7,7 +7,7 @@ use jobc_sys::error::{Error, Kind};
 
 use super::found::{NamedJobs, Places};
 use super::job_list;
-use super::jobs::{Failure, Result, failure, json_text};
+use super::jobs::{Failure, Result, json_text};
 use super::searched::{self, Searched};
 use super::sweep::choices;
 use super::tasks_table::tasks_table;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &PsArgs) -> Result<ExitCode> {
 }
 
 fn print_tasks(args: &PsArgs, found: &NamedJobs) -> Result<()> {
-    let detail = found.place.inspect(&found.job()?.name).map_err(failure)?;
+    let detail = found.place.inspect(&found.job()?.name)?;
     if args.output_args.format == FormatArg::Json {
         terminal::print(&json_text(&detail.tasks));
         return Ok(());

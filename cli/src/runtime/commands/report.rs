@@ -27,7 +27,7 @@ use jobc_place::job::JobSummary;
 use jobc_sys::error::{Error, Kind};
 
 use super::found::NamedJobs;
-use super::jobs::{Failure, Result, failure};
+use super::jobs::{Failure, Result};
 use super::newest;
 use super::searched::{self, MANY_LINES};
 use crate::runtime::args::watch::ReportArgs;
@@ -82,7 +82,7 @@ fn refuse_options_of_sweeps(args: &ReportArgs, found: &NamedJobs) -> Result<()> 
 
 /// What a place, and the files here, have of a job.
 fn gather(found: &NamedJobs, job: &JobSummary) -> Result<ReportData> {
-    let detail = found.place.inspect(&job.name).map_err(failure)?;
+    let detail = found.place.inspect(&job.name)?;
     let searched = searched::with_numbers(found, detail, Some(MANY_LINES));
     let mut data = ReportData::gather(found.id_of(job), &searched);
     if found.is_elsewhere() {

@@ -17,7 +17,7 @@ use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
 use super::found::{self, Places, print_done};
-use super::jobs::{Jobs, Result, failure, format_ago};
+use super::jobs::{Jobs, Result, format_ago};
 use crate::args::FormatArg;
 use crate::runtime::args::jobs::{GcArgs, RmArgs};
 use crate::runtime::kept;
@@ -29,7 +29,7 @@ pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode> {
     let mut found = Vec::new();
     for word in &args.jobs.jobs {
         if args.force && is_unreadable_sweep(word) {
-            places.open(None)?.delete_sweep(&word.to_string()).map_err(failure)?;
+            places.open(None)?.delete_sweep(&word.to_string())?;
             print_done(format, &word.to_string(), "removed");
         } else {
             found.push(places.find(word)?);
@@ -44,7 +44,7 @@ pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode> {
     found::change(
         &found,
         &|one, job| {
-            one.place.delete(&job.name).map_err(failure)?;
+            one.place.delete(&job.name)?;
             if let Some(handle) = one.handle_of(job) {
                 kept::forget(&handle);
             }
@@ -54,7 +54,7 @@ pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode> {
     )?;
     for one in &found {
         if let Members::Sweep { name, .. } = &one.members {
-            one.place.delete_sweep(name).map_err(failure)?;
+            one.place.delete_sweep(name)?;
         }
     }
     Ok(ExitCode::SUCCESS)

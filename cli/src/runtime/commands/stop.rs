@@ -11,7 +11,7 @@ use jobc_sys::id::JobId;
 
 use super::found::{self, NamedJobs, print_done};
 use super::job_end_line;
-use super::jobs::{Jobs, Result, failure};
+use super::jobs::{Jobs, Result};
 use super::newest::{jobs_to_stop, subject_to_stop};
 use super::sweep::count;
 use crate::runtime::args::jobs::StopArgs;
@@ -38,7 +38,7 @@ pub(crate) fn stop(args: &StopArgs) -> Result<ExitCode> {
             let mut kept = one.handle_of(job).as_ref().and_then(KeptOutput::open);
             let mut keep = |item: LogItem<'_>| keep(kept.as_mut(), &one.id_of(job), &item);
             let request = StopRequest { grace: args.grace, no_wait: args.no_wait, keep: Some(&mut keep) };
-            let end = one.place.stop(&job.name, request).map_err(failure)?;
+            let end = one.place.stop(&job.name, request)?;
             kept.iter_mut().for_each(KeptOutput::flush);
             Ok((if args.no_wait { "stopping" } else { "stopped" }.to_owned(), end))
         },

@@ -70,7 +70,7 @@ impl Jobs {
         let known: Vec<String> = ids.iter().flat_map(|id| [id.to_string(), id.name.clone()]).collect();
         let near = suggest::nearest(word, known.iter().map(String::as_str));
         Failure::usage_error(match near {
-            Some(near) => Error { message: format!("{}; did you mean `{near}`?", error.message), ..error },
+            Some(near) => Error { what: format!("{}; did you mean `{near}`?", error.what), ..error },
             None => error,
         })
     }

@@ -18,7 +18,6 @@ use jobc_schema::BackendName;
 use jobc_schema::target::Target;
 use jobc_sys::error::{Error, Kind};
 
-use super::jobs::failure;
 use super::jobs::{Failure, Result};
 use crate::args::FormatArg;
 use crate::input::{InputError, absolute, find_targets, read};
@@ -104,10 +103,7 @@ impl TargetTable {
     pub(crate) fn namespace(&self, name: &str) -> Result<String> {
         let target = self.cluster_target(name)?;
         let named = target.kubernetes.as_ref().and_then(|settings| settings.namespace.clone());
-        named.map_or_else(
-            || Ok(cluster_config(target, base(self.directory.as_deref())).map_err(failure)?.namespace),
-            Ok,
-        )
+        named.map_or_else(|| Ok(cluster_config(target, base(self.directory.as_deref()))?.namespace), Ok)
     }
 
     /// What the jobs of a target use of its cluster.
@@ -137,7 +133,7 @@ pub(crate) fn connect(target: &Target, directory: Option<&Utf8Path>) -> Result<B
         version: format!("jobc {}", env!("CARGO_PKG_VERSION")),
         notice: |text| terminal::eprint(&container_warning(text)),
     };
-    open(target, caller).map_err(failure)
+    open(target, caller).map_err(Failure::from)
 }
 
 /// The place of a target by its name.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use jobc_job::local_place::named_tasks;
 
-use super::jobs::{Failure, Jobs, Result, failure, json_text, local};
+use super::jobs::{Failure, Jobs, Result, json_text, local};
 use super::newest;
 use crate::args::FormatArg;
 use crate::runtime::args::jobs::TraceArgs;
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &TraceArgs) -> Result<ExitCode> {
 /// The task that was named, or the only running one.
 fn select_task<'a>(record: &'a Record, word: Option<&str>) -> Result<&'a TaskStatus> {
     if let Some(word) = word {
-        let named = named_tasks(record, &[word.to_owned()]).map_err(failure)?;
+        let named = named_tasks(record, &[word.to_owned()])?;
         if let [task] = &named[..] {
             return Ok(record.task(task).expect("it was found in this record"));
         }

@@ -14,7 +14,7 @@ use jobc_place::state::JobState;
 use super::follow::job_end::JobEnd;
 use super::found::{self, NamedJobs};
 use super::job_end_line;
-use super::jobs::{Jobs, Result, failure};
+use super::jobs::{Failure, Jobs, Result};
 use super::newest::running_or_newest;
 use super::sweep::{count, overall_exit_code};
 use crate::args::FormatArg;
@@ -117,5 +117,5 @@ fn wait_for(one: &NamedJobs, job: &JobSummary) -> Result<Option<JobSummary>> {
         drop(ended);
         end
     });
-    end.map_err(failure)
+    end.map_err(Failure::from)
 }

@@ -6,7 +6,7 @@ use camino::Utf8Path;
 use jobc_place::job_ref::JobRef;
 
 use super::found::{NamedJobs, Places};
-use super::jobs::{Result, failure, into_exit_code};
+use super::jobs::{Result, into_exit_code};
 use crate::table::escape_control;
 use crate::terminal;
 
@@ -30,7 +30,7 @@ fn print(found: &NamedJobs) -> Result<ExitCode> {
     for job in found.members.jobs() {
         let id = found.id_of(job);
         let end = job.end_text();
-        let reasons = found.place.reasons(&job.name).map_err(failure)?;
+        let reasons = found.place.reasons(&job.name)?;
         for line in std::iter::once(&end).chain(reasons.iter().filter(|reason| **reason != end)) {
             text += &format!("{id}: {}\n", escape_control(line));
         }

@@ -52,7 +52,7 @@ fn load(access: &Access, more: &[(&str, &str)]) -> Result<ClusterConfig> {
         more.iter().find(|(known, _)| *known == name).map(|(_, value)| expand(value))
     });
     result.map_err(|mut error| {
-        error.message = error.message.replace(&directory.path().display().to_string(), "@");
+        error.what = error.what.replace(&directory.path().display().to_string(), "@");
         error
     })
 }
@@ -99,7 +99,7 @@ fn mistakes_are_named() {
     ] {
         let access = Access { context: context.map(str::to_owned), ..Access::default() };
         let error = load(&access, &[("KUBECONFIG", list)]).unwrap_err();
-        assert!(error.message.starts_with(message), "{}", error.message);
+        assert!(error.message().starts_with(message), "{}", error.message());
     }
 }
 

@@ -84,7 +84,7 @@ impl TestDirectory {
         match result {
             Ok(()) => tree(&self.root()),
             Err(error) => {
-                let help: String = error.help.iter().map(|help| format!("  help: {help}\n")).collect();
+                let help: String = error.hints.iter().map(|help| format!("  help: {help}\n")).collect();
                 format!("{error}\n{help}").replace(&self.0.path().display().to_string(), "DIR")
             }
         }
@@ -444,7 +444,7 @@ fn devices_elsewhere_need_root() {
     fs::write(&file, &archive).expect("an archive");
     let error =
         make(&file, &place.root(), Owners::CurrentUser, &AtomicBool::new(false)).expect_err("not as a user");
-    assert!(error.message.ends_with("`disk`: only root can make a device"), "{error}");
+    assert!(error.message().ends_with("`disk`: only root can make a device"), "{error}");
 }
 
 #[test]
@@ -485,7 +485,7 @@ fn a_full_disk_is_reported() {
 fn unpacks_into_a_small_file_system() {
     let Some(place) = std::env::var_os("JOBC_TEST_PLACE").map(PathBuf::from) else { return };
     let error = unpack(&place.join("rootfs.tar"), &place.join("small/root")).expect_err("no space");
-    assert!(error.message.starts_with("no space left to unpack"), "{error}");
-    assert!(error.help.is_some());
+    assert!(error.message().starts_with("no space left to unpack"), "{error}");
+    assert!(error.advice().is_some());
     assert_eq!(fs::read_dir(place.join("small")).expect("a directory").count(), 0, "nothing is left");
 }

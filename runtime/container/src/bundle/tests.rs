@@ -14,7 +14,8 @@ fn check(files: &[(&str, &str)], open: &str) -> String {
     let output = match Bundle::open(&dir.join(open)) {
         Ok(bundle) => format!("{} {:?}", bundle.dir.display(), bundle.annotation("dev.jobc.image")),
         Err(error) => {
-            error.to_string() + &error.help.iter().map(|help| format!("\n  help: {help}")).collect::<String>()
+            error.to_string()
+                + &error.hints.iter().map(|help| format!("\n  help: {help}")).collect::<String>()
         }
     };
     let names: Vec<_> = files.iter().map(|(path, _)| *path).collect();

@@ -99,7 +99,7 @@ pub(super) fn create_group(
                 && let Err(error) = write_rules(&directory, rules)
             {
                 // Only the host's root may write device rules, even in a delegated group.
-                let without = || device_rules_error(request, &error.message);
+                let without = || device_rules_error(request, &error.message());
                 impossible.extend(if request.user_namespace { without() } else { Some(error) });
             }
             cgroup.join_fds.push(open_entry_fd(&directory, "tasks", OFlags::WRONLY)?);
@@ -282,7 +282,7 @@ fn write_unified(group: &Group, directory: &Path, mut switches: Vec<(Controller,
             (Err(error), Some((_, reason)))
                 if limit.files.iter().all(|(file, _)| !directory.join(file).exists()) =>
             {
-                let place = error.pointer.unwrap_or_default();
+                let place = error.pointer().unwrap_or_default().to_owned();
                 impossible.push(reason.clone().at(place));
             }
             (Err(error), _) => impossible.push(error),
@@ -306,10 +306,13 @@ pub(super) fn write_limit(directory: &Path, limit: &Limit) -> Result<()> {
             Ok(()) => there = true,
             Err(Errno::NOENT) => {}
             Err(errno) => {
-                let message = format!("the kernel rejects `{text}` for `{file}`: {}", describe(errno));
-                return Err(Error::new(Kind::Unenforceable, message)
-                    .at(&limit.pointer)
-                    .help(ALLOW_UNENFORCED_HELP));
+                return Err(Error::new(
+                    Kind::Unenforceable,
+                    format!("the kernel rejects `{text}` for `{file}`"),
+                )
+                .because(errno)
+                .at(&limit.pointer)
+                .help(ALLOW_UNENFORCED_HELP));
             }
         }
     }
@@ -334,8 +337,10 @@ fn write_rules(directory: &Path, rules: &[devices::Rule]) -> Result<()> {
     for lines in lines.chunk_by(|(one, _), (next, _)| one == next) {
         let file = lines[0].0;
         let refused = |text: &str, errno| {
-            let message = format!("the kernel rejects `{text}` for `{file}`: {}", describe(errno));
-            Error::new(Kind::Unenforceable, message).at(devices::DEVICES_POINTER).help(ALLOW_UNENFORCED_HELP)
+            Error::new(Kind::Unenforceable, format!("the kernel rejects `{text}` for `{file}`"))
+                .because(errno)
+                .at(devices::DEVICES_POINTER)
+                .help(ALLOW_UNENFORCED_HELP)
         };
         let open = open(&directory.join(file)).map_err(|errno| refused(&lines[0].1, errno))?;
         for (_, line) in lines {

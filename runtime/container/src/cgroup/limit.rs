@@ -98,7 +98,7 @@ impl Limits {
                 // Version 1 is here, without this one.
                 let name = controller.name();
                 for error in &mut found.unsupported {
-                    error.message = format!(
+                    error.what = format!(
                         "no cgroup v1 hierarchy with `{name}` is mounted, and cgroup v2 does not have it"
                     );
                 }
@@ -107,7 +107,7 @@ impl Limits {
             limits.unsupported.append(&mut found.unsupported);
         }
         push_unified_files(request.resources, layout, &mut limits)?;
-        limits.unsupported.dedup_by(|later, earlier| later.pointer == earlier.pointer);
+        limits.unsupported.dedup_by(|later, earlier| later.at == earlier.at);
         Ok(limits)
     }
 

@@ -168,7 +168,7 @@ impl Plan {
         if layout.hierarchies.is_empty() && layout.unified.is_none() {
             // The one reason for all limits, regardless of what each would need.
             for error in &mut impossible {
-                error.message = Refusal::NotMounted.to_string();
+                error.what = Refusal::NotMounted.to_string();
             }
         }
         let unenforced = accept_unenforced(impossible, request)?;
@@ -273,9 +273,9 @@ pub(super) fn device_rules_error(request: &CgroupRequest<'_>, why: &dyn fmt::Dis
 
 /// As above if no group can be created to enforce them, with advice.
 fn refused_devices(request: &CgroupRequest<'_>, refusal: &Refusal) -> Option<Error> {
-    let error = device_rules_error(request, refusal)?;
-    let help = refusal.help_or(error.help.as_deref().unwrap_or_default());
-    Some(error.help(help))
+    let mut error = device_rules_error(request, refusal)?;
+    error.hints.splice(..0, refusal.advice());
+    Some(error)
 }
 
 /// Whether this process may load and attach a device program: it needs capabilities in the first user namespace.

@@ -130,14 +130,14 @@ mod tests {
             (&["whaaat:/"], "unknown controller `whaaat`"),
             (&["a", "memory:b"], "the cgroup `a` names no controller"),
         ] {
-            assert_eq!(parse(texts).map_err(|error| error.message), Err(error.to_owned()));
+            assert_eq!(parse(texts).map_err(|error| error.message()), Err(error.to_owned()));
         }
         let memory = group(Version::V1, &[Controller::Memory], Path::new("/nowhere"));
         let missing = parse(&["pids:/"]).expect("groups").check(std::slice::from_ref(&memory));
         let message = "the container has no cgroup v1 group of the controller `pids`";
-        assert_eq!(missing.map_err(|error| error.message), Err(message.to_owned()));
+        assert_eq!(missing.map_err(|error| error.message()), Err(message.to_owned()));
         let missing = parse(&["x"]).expect("groups").directory_in(&memory);
         let message = "the container has no cgroup `/nowhere/x`";
-        assert_eq!(missing.map_err(|error| error.message), Err(message.to_owned()));
+        assert_eq!(missing.map_err(|error| error.message()), Err(message.to_owned()));
     }
 }

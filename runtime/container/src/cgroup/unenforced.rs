@@ -57,7 +57,7 @@ impl UnenforcedLimit {
 
 impl From<Error> for UnenforcedLimit {
     fn from(error: Error) -> Self {
-        Self { place: error.pointer.unwrap_or_default(), reason: error.message }
+        Self { place: error.pointer().unwrap_or_default().to_owned(), reason: error.message() }
     }
 }
 

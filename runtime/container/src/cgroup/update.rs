@@ -49,7 +49,7 @@ impl Cgroup {
             sections.contains(&rest.split('/').next().unwrap_or_default())
         };
         let limits = Limits::of_update(resources, layout)?;
-        let lost = |error: &Error| error.pointer.as_deref().is_some_and(named);
+        let lost = |error: &Error| error.pointer().is_some_and(named);
         if let Some(error) = limits.unsupported.into_iter().find(lost) {
             return Err(error);
         }

@@ -110,7 +110,7 @@ fn after_an_error_nothing_is_left() {
     let written = serde_json::from_value(json!({"schemata": ["L3:0=f"]})).unwrap();
     fs::write(scene.root().join("info/last_cmd_status"), "Mask f out of range\n").unwrap();
     let error = create_in(&scene.root(), &written, "box", &bare).unwrap_err();
-    assert_eq!(error.help.as_deref(), Some("the kernel says: Mask f out of range"));
+    assert_eq!(error.advice().as_deref(), Some("the kernel says: Mask f out of range"));
     assert!(!scene.root().join("box").exists());
 }
 

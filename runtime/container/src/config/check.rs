@@ -42,7 +42,7 @@ impl Config {
         let mut errors = self.check().into_iter();
         let Some(first) = errors.next() else { return Ok(()) };
         let others: Vec<String> =
-            errors.filter_map(|error| error.pointer).map(|place| format!("`{place}`")).collect();
+            errors.filter_map(|error| error.pointer().map(|place| format!("`{place}`"))).collect();
         if others.is_empty() {
             return Err(first);
         }
@@ -52,8 +52,7 @@ impl Config {
         };
         let shown = &others[..others.len().min(MAX_PLACES)];
         let also = format!("then see also {}{more}", shown.join(", "));
-        let help = first.help.as_ref().map_or_else(|| also.clone(), |help| format!("{help}; {also}"));
-        Err(first.help(help))
+        Err(first.help(also))
     }
 }
 

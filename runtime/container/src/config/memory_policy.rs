@@ -118,7 +118,7 @@ mod tests {
         let policy = serde_json::from_value(written.clone()).expect("a policy");
         let message = match MemoryPolicy::of(&policy) {
             Ok(policy) => format!("{policy}: {:#x}, {:x?}", policy.mode, policy.nodes),
-            Err(error) => format!("{error}\n    {}", error.help.as_deref().expect("an advice")),
+            Err(error) => format!("{error}\n    {}", error.advice().as_deref().expect("an advice")),
         };
         format!("{written}\n  {message}\n")
     }

@@ -16,7 +16,7 @@ impl Config {
     pub fn read(text: &[u8]) -> Result<Self> {
         if text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
             // The types would take the values of an array in their own order.
-            return Err(Error::new(Kind::Config, "config.json: expected an object, found an array"));
+            return Err(Error::new(Kind::Config, "expected an object, found an array").at(""));
         }
         match read_typed(text) {
             Ok(read) => Ok(Self::of(read, Vec::new())),
@@ -27,8 +27,7 @@ impl Config {
                     Some(Ok(config)) => Ok(config),
                     // Fields that existed before completion have a line.
                     Some(Err(error)) => {
-                        let same = as_written.pointer == error.pointer
-                            && as_written.message.starts_with(&error.message);
+                        let same = as_written.at == error.at && as_written.what.starts_with(&error.what);
                         Err(if same { as_written } else { error })
                     }
                 }
@@ -41,12 +40,9 @@ impl Config {
         let mut json: Value = serde_json::from_slice(text).ok()?;
         let (true, unknown_capabilities) = complete_process(json.get_mut("process")?) else { return None };
         Some(
-            read_typed(json.to_string().as_bytes()).map(|read| Self::of(read, unknown_capabilities)).map_err(
-                |(error, path)| {
-                    let (message, help) = describe_serde_error(&error);
-                    Error { help, ..Error::new(Kind::Config, message) }.at(as_pointer(&path))
-                },
-            ),
+            read_typed(json.to_string().as_bytes())
+                .map(|read| Self::of(read, unknown_capabilities))
+                .map_err(|(error, path)| describe_serde_error(&error).at(as_pointer(&path))),
         )
     }
 
@@ -101,19 +97,15 @@ fn legacy_fields(spec: &Spec) -> impl Iterator<Item = String> {
 /// The error with its line and column; at the value where there is one.
 fn locate_error(text: &[u8], error: &serde_json::Error, path: &Path) -> Error {
     let at = format!("(line {}, column {})", error.line(), error.column());
-    let (message, help) = match error.classify() {
+    let error = match error.classify() {
         Category::Data => describe_serde_error(error),
         // Where a word is wanted, the reader calls any other value bad syntax.
-        _ if serde_json::from_slice::<IgnoredAny>(text).is_ok() => ("expected a string".to_owned(), None),
-        _ => (format!("not JSON: {}", lower(&without_line(error))), None),
+        _ if serde_json::from_slice::<IgnoredAny>(text).is_ok() => {
+            Error::new(Kind::Config, "expected a string")
+        }
+        _ => Error::new(Kind::Config, format!("not JSON: {}", lower(&without_line(error)))),
     };
-    let error = Error { kind: Kind::Config, message: format!("{message} {at}"), pointer: None, help };
-    let pointer = as_pointer(path);
-    if pointer.is_empty() {
-        Error { message: format!("config.json: {}", error.message), ..error }
-    } else {
-        error.at(pointer)
-    }
+    Error { what: format!("{} {at}", error.what), ..error }.at(as_pointer(path))
 }
 
 fn as_pointer(path: &Path) -> String {
@@ -135,19 +127,20 @@ fn without_line(error: &serde_json::Error) -> String {
 }
 
 /// serde's words for a value that does not fit, as ours and an advice.
-pub(crate) fn describe_serde_error(error: &serde_json::Error) -> (String, Option<String>) {
+pub(crate) fn describe_serde_error(error: &serde_json::Error) -> Error {
+    let config = |message: String| Error::new(Kind::Config, message);
     let message = without_line(error);
     if let Some(rest) =
         message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "))
         && let Some((found, expected)) = rest.rsplit_once(", expected ")
     {
-        return (format!("expected {}, found {}", json_type_name(expected), json_value_name(found)), None);
+        return config(format!("expected {}, found {}", json_type_name(expected), json_value_name(found)));
     }
     if let Some(field) = message.strip_prefix("missing field ") {
-        return (format!("{field} is missing"), None);
+        return config(format!("{field} is missing"));
     }
     if let Some(field) = message.strip_prefix("duplicate field ") {
-        return (format!("duplicate field {field}"), Some("keep one of the two".to_owned()));
+        return config(format!("duplicate field {field}")).help("keep one of the two");
     }
     if let Some((word, known)) =
         message.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", expected "))
@@ -156,13 +149,13 @@ pub(crate) fn describe_serde_error(error: &serde_json::Error) -> (String, Option
         let known = SCHEDULER_FLAGS
             .iter()
             .fold(known, |known, (name, theirs)| known.replace(&format!("`{theirs}`"), &format!("`{name}`")));
-        return (format!("unknown value {word}"), Some(format!("write one of {known}")));
+        return config(format!("unknown value {word}")).help(format!("write one of {known}"));
     }
     if let Some((name, _)) = message.strip_prefix("no variant for ").and_then(|rest| rest.split_once(" (")) {
-        let help = "write a name of capabilities(7), such as `CAP_NET_BIND_SERVICE`";
-        return (format!("`{name}` is not a capability"), Some(help.to_owned()));
+        return config(format!("`{name}` is not a capability"))
+            .help("write a name of capabilities(7), such as `CAP_NET_BIND_SERVICE`");
     }
-    (lower(&message), None)
+    config(lower(&message))
 }
 
 /// The name of a type in JSON.

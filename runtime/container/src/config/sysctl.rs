@@ -124,7 +124,7 @@ mod tests {
                 all.iter().map(|one| format!("{:?} = {:?} {}", one.path, one.value, one.pointer)).collect()
             }
             Err(errors) => {
-                errors.iter().map(|error| format!("{error}\n    {:?}", error.help)).collect::<String>()
+                errors.iter().map(|error| format!("{error}\n    {:?}", error.advice())).collect::<String>()
             }
         };
         format!("{name} = {value:?} with {namespaces}\n  {message}\n")

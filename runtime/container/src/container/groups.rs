@@ -288,10 +288,12 @@ fn with_reason(error: Error, why: Error) -> Error {
         return why;
     }
     Error {
-        message: format!("{}, and {}", error.message, why.message),
-        help: Some(why.help.unwrap_or_default() + ALLOW_UNENFORCED_HELP),
+        what: format!("{}, and {}", error.message(), why.message()),
+        hints: why.hints,
+        source: None,
         ..error
     }
+    .help(ALLOW_UNENFORCED_HELP)
 }
 
 /// How containers' limits are enforced for this user on this host.
@@ -300,7 +302,7 @@ pub struct LimitEnforcement {
     /// Limits that would not be enforced.
     pub unenforced: Vec<UnenforcedLimit>,
     /// How to change that, where there is anything.
-    pub help: Option<String>,
+    pub hints: Vec<String>,
     /// Whether limits need a scope of this user's systemd.
     pub needs_scope: bool,
     /// Whether no group is available for it.
@@ -317,7 +319,9 @@ impl LimitEnforcement {
             let mut options = Options { id: "jobc".to_owned(), ..Options::default() };
             let refused = Plan::of(layout, &CgroupRequest { scope, ..wants.request(&options) }).err();
             let Some(refused) = refused.filter(|error| error.kind == Kind::Unenforceable) else { continue };
-            kept.help = kept.help.or(refused.help);
+            if kept.hints.is_empty() {
+                kept.hints = refused.hints;
+            }
             options.allow_unenforced = true;
             let plan = Plan::of(layout, &CgroupRequest { scope, ..wants.request(&options) })?;
             kept.lacks_group |= plan.lacks_group;
@@ -356,9 +360,9 @@ pub fn check_enforcement(specs: &[Spec]) -> Result<LimitEnforcement> {
         }
         Err(why) => {
             for lost in &mut here.not_inherited {
-                lost.reason = format!("{}, and {}", lost.reason, why.message);
+                lost.reason = format!("{}, and {}", lost.reason, why.message());
             }
-            here.help = Some(why.help.unwrap_or_default() + ALLOW_UNENFORCED_HELP);
+            here.hints = why.hints;
             Ok(here.within_inherited())
         }
     }

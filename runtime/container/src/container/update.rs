@@ -9,7 +9,7 @@ use crate::oci_state::Status;
 use crate::state::Id;
 use crate::state::store::Store;
 use crate::systemd::Systemd;
-use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::error::{Error, Kind, Location, Result};
 
 /// The parts of `linux.resources` that can be changed.
 const RESOURCE_SECTIONS: [&str; 8] =
@@ -26,13 +26,15 @@ impl Container {
     /// A container that has ended; limits that cannot be enforced, as at creation. The limits are then unchanged.
     pub fn update(&mut self, change: &Value) -> Result<()> {
         self.change_limits(change).map_err(|error| {
-            let message = match &error.pointer {
-                Some(place) => format!("`{place}`: {}", error.message),
-                None => error.message,
-            };
+            let mut error = error;
+            if let Some(Location::Config(pointer)) = error.at {
+                error.at = Some(Location::Field(pointer));
+            }
             // The advice for the author of config.json does not apply here.
-            let help = (error.kind == Kind::Unenforceable).then(|| "the limits are unchanged".to_owned());
-            Error { message, pointer: None, help: help.or(error.help), ..error }
+            if error.kind == Kind::Unenforceable {
+                error.hints = vec!["the limits are unchanged".to_owned()];
+            }
+            error
         })
     }
 

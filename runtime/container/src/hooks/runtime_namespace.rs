@@ -88,7 +88,7 @@ impl<'a> RuntimeHook<'a> {
                 .help("set a longer `timeout`"),
             HookEnd::Canceled => self.error("was killed: the start was canceled"),
         };
-        Err(Error { message: failed.message.clone() + &words.last_lines(), ..failed })
+        Err(Error { what: failed.what.clone() + &words.last_lines(), ..failed })
     }
 
     fn start(&self, given: HookContext<'_>, output: OwnedFd) -> Result<Child> {

@@ -111,7 +111,7 @@ fn cleaning_up_goes_on_after_a_failure() {
     let path = script(directory.path(), "echo x >> ran; exit 1");
     let stage = hooks(Stage::Poststop, json!([{"path": path}, {"path": path}, {"path": "/bin/true"}]));
     let errors = run_all(Stage::Poststop, Some(&stage), given(directory.path(), STATE));
-    let places: Vec<_> = errors.iter().filter_map(|error| error.pointer.as_deref()).collect();
+    let places: Vec<_> = errors.iter().filter_map(|error| error.pointer()).collect();
     assert_eq!(places, ["/hooks/poststop/0", "/hooks/poststop/1"]);
     assert_eq!(std::fs::read_to_string(directory.path().join("ran")).expect("written"), "x\nx\n");
     assert_eq!(run_all(Stage::Poststop, None, given(directory.path(), STATE)), []);
@@ -140,7 +140,7 @@ fn a_hook_that_hangs_is_killed_with_all_it_started() {
     let path = script(directory.path(), HANGS);
     let started = Instant::now();
     let error = check(directory.path(), json!({"path": path, "timeout": 1})).expect_err("too long");
-    assert!(error.message.ends_with("was killed after 1 second; it wrote:\n  waiting"), "{error}");
+    assert!(error.message().ends_with("was killed after 1 second; it wrote:\n  waiting"), "{error}");
     assert!(started.elapsed() < Duration::from_secs(10));
     assert!(is_gone(directory.path()));
 }
@@ -162,7 +162,7 @@ fn a_start_that_is_given_up_kills_its_hook() {
     });
     let error = run(Stage::Prestart, Some(&stage), given).expect_err("given up");
     let writer = ctrl_c.join().expect("ended");
-    assert!(error.message.contains("was killed: the start was canceled"), "{error}");
+    assert!(error.message().contains("was killed: the start was canceled"), "{error}");
     assert!(is_gone(directory.path()));
     drop(writer);
 }
@@ -179,8 +179,12 @@ fn slow_readers_and_fast_writers_block_none() {
     let stage = hooks(Stage::Poststart, list);
     let error =
         run(Stage::Poststart, Some(&stage), given(directory.path(), &state)).expect_err("the last fails");
-    assert_eq!(error.pointer.as_deref(), Some("/hooks/poststart/2"));
-    assert!(error.message.ends_with("\n  the end") && error.message.len() < 9_000, "{}", error.message.len());
+    assert_eq!(error.pointer(), Some("/hooks/poststart/2"));
+    assert!(
+        error.message().ends_with("\n  the end") && error.message().len() < 9_000,
+        "{}",
+        error.message().len()
+    );
 }
 
 #[test]
@@ -229,14 +233,14 @@ fn only_files_that_no_other_user_can_change_run() {
     ] {
         match (check(directory.path(), json!({"path": path(name)})), expected) {
             (Ok(()), None) => {}
-            (Err(error), Some(part)) if error.message.contains(part) && error.kind == Kind::Hook => {}
+            (Err(error), Some(part)) if error.message().contains(part) && error.kind == Kind::Hook => {}
             (result, _) => panic!("{name}: {result:?}"),
         }
     }
     if jobc_test_skip::is_root() {
         std::os::unix::fs::chown(&good, Some(65534), None).expect("changed");
         let error = Program::open(&good).expect_err("another's");
-        assert!(error.message.ends_with("belongs to user 65534, not to root or you"), "{error}");
+        assert!(error.message().ends_with("belongs to user 65534, not to root or you"), "{error}");
     }
 }
 

@@ -32,7 +32,7 @@ fn step(path: &Path, ids: IdMaps, recursive: bool, index: usize) -> Step {
 fn check(path: &str, recursive: bool) -> String {
     let mut steps = [step(path.as_ref(), maps(0, 1000), recursive, 4)];
     let error = create_mounts(&mut steps).unwrap_err();
-    format!("{}\n    {error}\n    {}\n", steps[0].operation, error.help.as_deref().unwrap_or_default())
+    format!("{}\n    {error}\n    {}\n", steps[0].operation, error.advice().as_deref().unwrap_or_default())
 }
 
 #[test]

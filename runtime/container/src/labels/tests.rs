@@ -16,7 +16,7 @@ fn check(fields: &Value) -> String {
     let output = |kept: bool| match Label::of(&process, |_| kept) {
         Ok(None) => "nothing".to_owned(),
         Ok(Some(label)) => format!("{:?} to {:?}", label.text, label.file),
-        Err(error) => format!("{error}\n          {}", error.help.clone().unwrap_or_default()),
+        Err(error) => format!("{error}\n          {}", error.advice().unwrap_or_default()),
     };
     format!("{fields}\n    with:    {}\n    without: {}\n", output(true), output(false))
 }
@@ -34,7 +34,7 @@ fn what_is_written_for_the_fields_of_a_process() {
     insta::assert_snapshot!(cases.iter().map(check).collect::<String>());
     let long = process(&json!({"selinuxLabel": "x".repeat(MAX_ATTRIBUTE_LEN)}));
     let error = Label::of(&long, |_| true).expect_err("too long");
-    assert_eq!(error.pointer.as_deref(), Some("/process/selinuxLabel"));
+    assert_eq!(error.pointer(), Some("/process/selinuxLabel"));
 }
 
 #[test]

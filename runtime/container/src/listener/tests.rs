@@ -32,7 +32,7 @@ fn check(descriptor: &File) -> Result<()> {
 #[test]
 fn only_a_listener_is_sent() {
     let error = check(&File::open("/dev/null").unwrap()).unwrap_err();
-    assert!(error.message.contains("unexpected seccomp listener"), "{error}");
+    assert!(error.message().contains("unexpected seccomp listener"), "{error}");
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn an_agent_that_is_not_there_is_reported_at_its_path() {
         "config.json: /linux/seccomp/listenerPath: cannot connect to the agent's socket `AGENT`: connection refused (ECONNREFUSED)"
     );
     std::fs::write(directory.path().join("file"), "").unwrap();
-    assert!(check_socket(&directory.path().join("file")).unwrap_err().message.contains("ENOTSOCK"));
+    assert!(check_socket(&directory.path().join("file")).unwrap_err().message().contains("ENOTSOCK"));
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn refused_features_are_skipped() {
 fn a_refusal_names_the_engine_and_its_options() {
     let text = |engine, why: &str| {
         let error = refusal(engine, why);
-        format!("{}\n  {}\n", error.message, error.help.unwrap_or_default())
+        format!("{}\n  {}\n", error.message(), error.advice().unwrap_or_default())
     };
     let cases = [
         text(Some(Engine::Docker), "user: operation not permitted (EPERM)"),

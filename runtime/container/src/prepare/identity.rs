@@ -281,8 +281,8 @@ mod tests {
             assert!(open(kind, &own(kind.file())).is_ok(), "{kind}");
         }
         let error = open(Namespace::Network, &own("uts")).expect_err("another kind");
-        assert_eq!(error.message, "`/proc/self/ns/uts` is a uts namespace, not a network one");
+        assert_eq!(error.message(), "`/proc/self/ns/uts` is a uts namespace, not a network one");
         let error = open(Namespace::Uts, std::path::Path::new("/proc/self/status")).expect_err("a file");
-        assert_eq!(error.message, "`/proc/self/status` is not a namespace");
+        assert_eq!(error.message(), "`/proc/self/status` is not a namespace");
     }
 }

@@ -10,16 +10,15 @@ use oci_spec::runtime::LinuxNamespaceType;
 
 use super::{Root, UpperLayer};
 use crate::bundle::Bundle;
-use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::kernel_file::unescape;
 
 /// An overlay over `/` without a mount point yet. The annotation `dev.jobc.disk` is the size of its writable layer.
 pub(super) fn overlay(bundle: &Bundle) -> Result<Root> {
     let upper = UpperLayer::Memory { size: upper_size(bundle)? };
     let on = PathBuf::new();
-    let table = fs::read("/proc/self/mountinfo").map_err(|error| {
-        Error::new(Kind::System, format!("cannot list the mounts: {}", describe_io(&error)))
-    })?;
+    let table = fs::read("/proc/self/mountinfo")
+        .map_err(|error| Error::new(Kind::System, "cannot list the mounts").because(error))?;
     let lower = PathBuf::from("/");
     let table = mounts(&table);
     if in_user_namespace(bundle) || table.contains_key(Path::new(WRITABLE_DIRECTORY)) {

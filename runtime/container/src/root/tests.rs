@@ -39,7 +39,7 @@ fn check(image: Option<&str>, path: &str, files: &[&str], choice: Option<&str>) 
         }
         Ok(other) => panic!("{other:?}"),
         Err(error) => {
-            error.to_string() + &error.help.iter().map(|help| format!("\n    {help}")).collect::<String>()
+            error.to_string() + &error.hints.iter().map(|help| format!("\n    {help}")).collect::<String>()
         }
     };
     let output = output.replace(&dir.display().to_string(), "DIR");

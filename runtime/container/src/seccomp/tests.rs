@@ -277,7 +277,7 @@ fn too_many_rules_are_refused_and_long_jumps_reach() {
         assert_eq!(by_name(&program, name, &arguments), ERRNO | 1, "rule {value}");
     }
     let error = compile(&rules(1000)).expect_err("too long");
-    assert_eq!(error.pointer.as_deref(), Some("/linux/seccomp/syscalls"));
+    assert_eq!(error.pointer(), Some("/linux/seccomp/syscalls"));
 }
 
 #[test]

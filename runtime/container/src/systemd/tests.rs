@@ -151,7 +151,7 @@ fn check(does: Behavior) -> String {
         fake.connect(false).and_then(|mut systemd| systemd.start_unit_body(&unit(), "demo", 77, &properties));
     let output = match came {
         Ok(()) => "made".to_owned(),
-        Err(error) => format!("{error}\n= {}", error.help.clone().unwrap_or_default()),
+        Err(error) => format!("{error}\n= {}", error.advice().unwrap_or_default()),
     };
     format!("{output}\n{}", fake.requests())
 }
@@ -276,7 +276,7 @@ fn without_a_listener_the_error_has_a_help() {
     let output = |user| {
         let error =
             Systemd::connect_first(std::slice::from_ref(&nobody), user, SHORT).expect_err("nobody is there");
-        format!("{error}\n= {}", error.help.clone().unwrap_or_default())
+        format!("{error}\n= {}", error.hints.join("\n= "))
     };
     insta::assert_snapshot!(output(false), @r#"
     cannot reach systemd: no such file or directory (ENOENT)
@@ -284,7 +284,8 @@ fn without_a_listener_the_error_has_a_help() {
     "#);
     insta::assert_snapshot!(output(true), @r#"
     cannot reach this user's systemd: no such file or directory (ENOENT)
-    = log in by ssh, at a terminal or with machinectl shell, or have `loginctl enable-linger` start it, and set `XDG_RUNTIME_DIR`; or let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
+    = log in by ssh, at a terminal or with machinectl shell, or have `loginctl enable-linger` start it, and set `XDG_RUNTIME_DIR`
+    = let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
     "#);
     // The next address counts where the first is dead.
     let fake = FakeServer::new(Behavior::Ends("done"));

@@ -85,14 +85,15 @@ impl Failure {
     pub fn error(self, program: &str) -> Error {
         match self {
             Self::Exec(errno @ (Errno::NOENT | Errno::NOTDIR)) => {
-                let message = format!("cannot execute `{program}`: {}", jobc_sys::error::describe(errno));
-                Error::new(Kind::ProgramNotFound, message)
+                Error::new(Kind::ProgramNotFound, format!("cannot execute `{program}`"))
+                    .because(errno)
                     .at("/process/args/0")
                     .help("it must be in the container, in a directory of its `PATH`; a script's interpreter must be there too")
             }
             Self::Exec(errno) => {
-                let message = format!("cannot execute `{program}`: {}", jobc_sys::error::describe(errno));
-                let error = Error::new(Kind::NotExecutable, message).at("/process/args/0");
+                let error = Error::new(Kind::NotExecutable, format!("cannot execute `{program}`"))
+                    .because(errno)
+                    .at("/process/args/0");
                 match errno {
                     Errno::NOEXEC => {
                         error.help("it is built for another architecture, or it is a script without `#!`")

@@ -478,7 +478,7 @@ fn is_built() {
 #[ignore = "run by another, where vm.memfd_noexec is 2"]
 fn is_refused_with_advice() {
     let error = build(&[], None, None, 3, None, ProgramProcess::Same).expect_err("refused");
-    assert!(error.help.expect("advice").contains("vm.memfd_noexec"));
+    assert!(error.advice().expect("advice").contains("vm.memfd_noexec"));
 }
 
 #[test]

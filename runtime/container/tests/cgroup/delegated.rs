@@ -137,12 +137,9 @@ fn inside_a_given_group_that_is_full() {
         ..CgroupRequest::default()
     };
     let error = Cgroup::create(&layout, &request).expect_err("it holds processes");
-    assert_eq!(
-        (error.kind, error.pointer.as_deref()),
-        (Kind::Unenforceable, Some("/linux/resources/pids/limit"))
-    );
+    assert_eq!((error.kind, error.pointer()), (Kind::Unenforceable, Some("/linux/resources/pids/limit")));
     assert!(
-        error.message.ends_with("/full` holds processes, so it cannot enable `pids` for its children"),
+        error.message().ends_with("/full` holds processes, so it cannot enable `pids` for its children"),
         "{error}"
     );
     // Without limits it will do: the container is counted, found and killed there.
@@ -173,12 +170,9 @@ fn inside_a_container() {
         ..CgroupRequest::default()
     };
     let error = Cgroup::create(&layout, &request).expect_err("it holds processes");
+    assert_eq!((error.kind, error.pointer()), (Kind::Unenforceable, Some("/linux/resources/pids/limit")));
     assert_eq!(
-        (error.kind, error.pointer.as_deref()),
-        (Kind::Unenforceable, Some("/linux/resources/pids/limit"))
-    );
-    assert_eq!(
-        error.message,
+        error.message(),
         "the cgroup `/sys/fs/cgroup` holds processes, so it cannot enable `pids` for its children"
     );
     let request = CgroupRequest { allow_unenforced: true, ..request };

@@ -67,7 +67,7 @@ fn a_further_process_enters_a_group_that_the_container_has_divided() {
     // One that has left its group is not followed.
     let outside = group.parent().expect("a directory").parent().expect("the tree");
     std::fs::write(outside.join("cgroup.procs"), child.id().to_string()).expect("it is moved");
-    assert!(entered().expect_err("refused").message.contains("is not below it"));
+    assert!(entered().expect_err("refused").message().contains("is not below it"));
     trial.cgroup.kill().expect("killed");
     for mut process in [child, further] {
         let _ = process.kill();
@@ -115,8 +115,8 @@ fn a_group_in_use_is_not_taken_and_one_left_over_is_made_anew() {
     let Some(trial) = make("again", &json!({"memory": {"limit": 67_108_864}})) else { return };
     let mut child = trial.start("sleep 100");
     let error = refusal("again", &json!({})).expect("not skipped");
-    assert_eq!((error.kind, error.pointer.as_deref()), (Kind::State, Some("/linux/cgroupsPath")));
-    assert!(error.message.ends_with("is in use"), "{error}");
+    assert_eq!((error.kind, error.pointer()), (Kind::State, Some("/linux/cgroupsPath")));
+    assert!(error.message().ends_with("is in use"), "{error}");
     trial.cgroup.kill().expect("killed");
     child.wait().expect("it is gone");
     let again = make("again", &json!({})).expect("not skipped");

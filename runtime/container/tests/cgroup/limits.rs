@@ -81,11 +81,8 @@ fn a_cpu_set_holds() {
         assert_eq!((code, output.as_str()), (0, "Cpus_allowed_list:\t0"));
     }
     let error = refusal("no-such-cpu", &json!({"cpu": {"cpus": "9000"}})).expect("not skipped");
-    assert_eq!(
-        (error.kind, error.pointer.as_deref()),
-        (Kind::Unenforceable, Some("/linux/resources/cpu/cpus"))
-    );
-    assert!(error.message.starts_with("the kernel rejects `9000` for `cpuset.cpus`: "), "{error}");
+    assert_eq!((error.kind, error.pointer()), (Kind::Unenforceable, Some("/linux/resources/cpu/cpus")));
+    assert!(error.message().starts_with("the kernel rejects `9000` for `cpuset.cpus`: "), "{error}");
 }
 
 #[test]
@@ -105,8 +102,8 @@ fn a_limit_that_nothing_enforces_is_refused_at_its_place() {
     let json = json!({"pids": {"limit": 9}, "hugepageLimits": [{"pageSize": "3MB", "limit": 0}]});
     let Some(error) = refusal("refused", &json) else { return };
     assert_eq!(error.kind, Kind::Unenforceable);
-    assert_eq!(error.pointer.as_deref(), Some("/linux/resources/hugepageLimits/0"));
-    assert!(error.help.expect("a help").contains("--allow-unenforced"));
+    assert_eq!(error.pointer(), Some("/linux/resources/hugepageLimits/0"));
+    assert!(error.advice().expect("a help").contains("--allow-unenforced"));
     let path = super::path("refused");
     let left = layout().expect("not skipped").unified.map(|unified| unified.mount.join(&path[1..]).exists());
     assert_ne!(left, Some(true), "a start that fails leaves no group");
@@ -121,11 +118,8 @@ fn a_limit_that_nothing_enforces_is_refused_at_its_place() {
 #[test]
 fn a_limit_the_kernel_refuses_is_reported_in_its_words() {
     let Some(error) = refusal("unlikely", &json!({"cpu": {"quota": 5, "period": 100_000}})) else { return };
-    assert_eq!(
-        (error.kind, error.pointer.as_deref()),
-        (Kind::Unenforceable, Some("/linux/resources/cpu/quota"))
-    );
-    assert!(error.message.ends_with("invalid argument (EINVAL)"), "{error}");
+    assert_eq!((error.kind, error.pointer()), (Kind::Unenforceable, Some("/linux/resources/cpu/quota")));
+    assert!(error.message().ends_with("invalid argument (EINVAL)"), "{error}");
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl CdiRegistry {
             for path in paths {
                 match read(&path) {
                     Ok(spec) => found.add(path, spec, number),
-                    Err(error) => found.errors.push(error.message),
+                    Err(error) => found.errors.push(error.message()),
                 }
             }
         }

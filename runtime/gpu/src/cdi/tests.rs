@@ -13,7 +13,7 @@ use crate::host::Host;
 use crate::inventory::Inventory;
 
 fn read(text: &str) -> std::result::Result<Spec, String> {
-    Spec::read(Path::new("x.yaml"), text).map_err(|error| error.message)
+    Spec::read(Path::new("x.yaml"), text).map_err(|error| error.message())
 }
 
 /// As the documentation of the container toolkit shows such files.
@@ -147,7 +147,7 @@ fn common_edits_are_taken_once() {
 fn applied(edits: Value, config: Value) -> std::result::Result<(Value, Vec<String>), String> {
     let edits: Edits = serde_json::from_value(edits).unwrap();
     let mut config: Config = serde_json::from_value(config).unwrap();
-    let output = edit::apply(&edits, &mut config).map_err(|error| error.message)?;
+    let output = edit::apply(&edits, &mut config).map_err(|error| error.message())?;
     Ok((serde_json::to_value(config).unwrap(), output))
 }
 

@@ -41,7 +41,7 @@ fn injected(name: &str, devices: &[DeviceId], wants: InjectionRequest<'_>) -> St
     let mut spec = config(&["NVIDIA_VISIBLE_DEVICES=0"]);
     match inject(&mut spec, &machine, &inventory, devices, &wants) {
         Ok(injected) => format!("{} {} {:?}", injected.method, shown(&spec), injected.notes),
-        Err(error) => error.message,
+        Err(error) => error.message(),
     }
 }
 
@@ -165,7 +165,7 @@ fn cdi_files_of_the_host_come_first() {
         let wants = InjectionRequest { injection, ..InjectionRequest::default() };
         match inject(&mut spec, &machine, &inventory, &[nvidia(1, None)], &wants) {
             Ok(injected) => format!("{} {} {:?}", injected.method, shown(&spec), injected.notes),
-            Err(error) => error.message,
+            Err(error) => error.message(),
         }
         .replace(directory.path().to_str().unwrap(), "ROOT")
     };
@@ -200,7 +200,7 @@ fn the_hook_gives_what_was_leased() {
             InjectionRequest { injection: InjectionMethod::Hook, visible, ..InjectionRequest::default() };
         match inject(&mut spec, &machine, &inventory, devices, &wants) {
             Ok(injected) => format!("{} {}", injected.method, shown(&spec)),
-            Err(error) => error.message,
+            Err(error) => error.message(),
         }
     };
     let all = [

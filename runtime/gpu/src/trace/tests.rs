@@ -23,7 +23,7 @@ fn a_program_is_seen_talking_to_a_node() {
             assert!(calls.nodes.is_empty(), "{calls:?}");
             assert!((0.6..5.0).contains(&calls.seconds), "{calls:?}");
         }
-        Err(error) => assert!(error.help.is_some(), "{error}"),
+        Err(error) => assert!(error.advice().is_some(), "{error}"),
     }
 }
 
@@ -57,8 +57,8 @@ fn missing_permission_to_attach_is_explained() {
     while output.receive(&lines, DETACH_TIMEOUT) {}
     let error = output.finish(None).unwrap_err();
     assert!(
-        error.message.contains("not permitted") && error.help.unwrap().contains("trace"),
+        error.message().contains("not permitted") && error.advice().unwrap().contains("trace"),
         "{}",
-        error.message
+        error.message()
     );
 }

@@ -48,10 +48,7 @@ impl AgentSocket {
     ) -> Result<Self> {
         let path = directory.join(name);
         let failed = |error: io::Error| {
-            Error::new(
-                Kind::System,
-                format!("cannot listen at `{}`: {}", path.display(), describe_io(&error)),
-            )
+            Error::new(Kind::System, format!("cannot listen at `{}`", path.display())).because(error)
         };
         // Connecting shows whether there is an agent.
         connect(agent)?;
@@ -133,7 +130,7 @@ fn relay(mut command: UnixStream, agent: &Path, stopped: &AtomicBool) -> io::Res
     command.set_nonblocking(false)?;
     command.set_read_timeout(Some(STOP_POLL_INTERVAL))?;
     command.set_write_timeout(Some(AGENT_TIMEOUT))?;
-    let mut agent = connect(agent).map_err(|error| io::Error::other(error.message))?;
+    let mut agent = connect(agent).map_err(|error| io::Error::other(error.message()))?;
     loop {
         let mut command_reader = Interruptible { stream: &command, stopped };
         let request = read_message(&mut command_reader)?;
@@ -238,6 +235,6 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let absent =
             AgentSocket::listen(directory.path(), "x", &directory.path().join("none"), 0o600, (0, 0));
-        assert!(absent.is_err_and(|error| error.message.contains("cannot connect to the SSH agent")));
+        assert!(absent.is_err_and(|error| error.message().contains("cannot connect to the SSH agent")));
     }
 }

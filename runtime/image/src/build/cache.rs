@@ -13,7 +13,7 @@ use super::layer::StepResult;
 use crate::manifest::Descriptor;
 use crate::store::Store;
 use jobc_schema::digest::{Digest, Hasher};
-use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::write_atomic::{Durability, write_atomic};
 
 /// The inputs that a step's result depends on, so far.
@@ -130,7 +130,7 @@ impl StepResult {
 /// Replaces a file as a whole. It is not synced to disk: what a power failure loses is built again.
 pub(super) fn replace_file(path: &std::path::Path, bytes: &[u8]) -> Result<()> {
     write_atomic(path, bytes, 0o666, Durability::Rename).map_err(|error| {
-        Error::new(Kind::System, format!("cannot write `{}`: {}", path.display(), describe_io(&error)))
+        Error::new(Kind::System, format!("cannot write `{}`", path.display())).because(error)
     })
 }
 

@@ -60,8 +60,8 @@ mod tests {
         check("linux/386", "linux/amd64").unwrap();
         check("linux/arm/v7", "linux/arm64").unwrap();
         let error = check("linux/arm64", "linux/amd64").unwrap_err();
-        assert!(error.message.contains("no emulator `qemu-aarch64` is registered"), "{}", error.message);
-        assert!(error.help.unwrap().contains("qemu-user-static"));
+        assert!(error.message().contains("no emulator `qemu-aarch64` is registered"), "{}", error.message());
+        assert!(error.advice().unwrap().contains("qemu-user-static"));
         fs::write(directory.path().join("qemu-aarch64"), "disabled\ninterpreter /x\n").unwrap();
         check("linux/arm64", "linux/amd64").unwrap_err();
         fs::write(directory.path().join("qemu-aarch64"), "enabled\ninterpreter /x\nflags: F\n").unwrap();

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use jobc_dockerfile::{Repository, is_commit};
-use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::error::{Error, Kind, Result};
 
 use super::access::without_password;
 use super::access::{Access, Certificates};
@@ -156,7 +156,7 @@ pub(super) fn check_out(
     stopped: &AtomicBool,
 ) -> Result<()> {
     fs::create_dir(directory).map_err(|error| {
-        Error::new(Kind::System, format!("cannot make `{}`: {}", directory.display(), describe_io(&error)))
+        Error::new(Kind::System, format!("cannot make `{}`", directory.display())).because(error)
     })?;
     let certificates = access.certificates.map(Certificates::path);
     let git = git(repository, directory, access, certificates.as_deref(), stopped);
@@ -183,9 +183,8 @@ pub(super) fn check_out(
         git.run(&["remote", "set-url", "origin", &without_password(&repository.url)])?;
     }
     let time = git.run(&["log", "-1", "--format=%ct"])?.trim().parse().unwrap_or(0);
-    normalize::normalize(directory, keep_git_directory, time).map_err(|error| {
-        Error::new(Kind::System, format!("cannot change the files of a repository: {}", describe_io(&error)))
-    })
+    normalize::normalize(directory, keep_git_directory, time)
+        .map_err(|error| Error::new(Kind::System, "cannot change the files of a repository").because(error))
 }
 
 /// The directory of a repository that is wanted; no link leads to it.

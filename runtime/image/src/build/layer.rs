@@ -63,7 +63,7 @@ pub(super) fn create_layer(
     let now = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_secs());
     let created = epoch.map_or(now, |epoch| u64::try_from(epoch).unwrap_or_default());
     let failed = |error: io::Error| {
-        Error::new(Kind::System, format!("cannot read `{}`: {}", upper.display(), describe_io(&error)))
+        Error::new(Kind::System, format!("cannot read `{}`", upper.display())).because(error)
     };
     let root = root_changed(upper, below).map_err(failed)?;
     if !root && fs::read_dir(upper).map_err(failed)?.next().is_none() {

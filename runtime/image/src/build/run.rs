@@ -21,7 +21,7 @@ use jobc_container::root::{Root, UpperLayer};
 use jobc_container::secret::SecretEnvironment;
 use jobc_container::state::Id;
 use jobc_container::state::store::Store as Containers;
-use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::signals::Signal;
 
 /// How often it is checked whether the build was canceled, in milliseconds.
@@ -172,7 +172,7 @@ pub(super) fn create_stubs<'a>(directory: &Path, paths: impl IntoIterator<Item =
             })
         };
         made.map_err(|error| {
-            Error::new(Kind::System, format!("cannot create `{}`: {}", whole.display(), describe_io(&error)))
+            Error::new(Kind::System, format!("cannot create `{}`", whole.display())).because(error)
         })?;
     }
     Ok(())

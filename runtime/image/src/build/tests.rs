@@ -222,7 +222,7 @@ fn a_command_that_fails_is_reported_at_its_place_with_its_last_lines() {
     let Some(BuildError::Failed(failure)) = error else { panic!("{error:?}") };
     let Failure { span, error, output } = *failure;
     let span = span.expect("a place");
-    assert_eq!(error.message, "the command failed with exit code 3");
+    assert_eq!(error.message(), "the command failed with exit code 3");
     assert!(text[span].starts_with("RUN echo before"));
     assert_eq!(output, [b"before".to_vec(), b"oh no".to_vec()]);
     // Earlier results are in the cache.
@@ -359,7 +359,7 @@ fn a_base_for_other_platforms_only_is_named() {
     let Some(BuildError::Failed(failure)) = error else { panic!("{error:?}") };
     let digest = &built.descriptor.digest;
     assert_eq!(
-        failure.error.message,
+        failure.error.message(),
         format!("the image {digest} is for `{here}`, and not for `linux/s390x`")
     );
 }
@@ -417,7 +417,7 @@ fn missing_sources_are_reported() {
     let failed = |text: &str| {
         let error = case.try_build(text, |_| {}).err();
         let Some(BuildError::Failed(failure)) = error else { panic!("{error:?}") };
-        failure.error.message
+        failure.error.message()
     };
     assert_eq!(failed("FROM nowhere\n"), "the image `nowhere:latest` is not in the store");
     assert_eq!(failed("FROM scratch\nCOPY none /\n"), "`none`: no such file or directory");

@@ -126,7 +126,7 @@ impl<'a> TreeWriter<'a> {
         target: &str,
     ) -> io::Result<()> {
         let tree = super::overlay::mount_layers(&[directory.to_owned()], None)
-            .map_err(|error| io::Error::other(error.message))?;
+            .map_err(|error| io::Error::other(error.message()))?;
         let before = self.file_attributes;
         self.file_attributes = FileAttributes { owner, directory_xattrs: true, ..before };
         let mut put = || -> io::Result<()> {

@@ -33,7 +33,7 @@ pub(super) struct CopyReport {
 #[derive(Debug, Serialize, Deserialize)]
 enum Response {
     Copied(CopyReport),
-    Failed { message: String, help: Option<String> },
+    Failed(Error),
 }
 
 /// Puts files into a tree, and waits until they are copied or `stopped` has become true.
@@ -44,7 +44,7 @@ pub(super) fn copy(copy: &CopyRequest, stopped: &AtomicBool) -> Result<CopyRepor
         return done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     }
     match copy_in_user_namespace(copy, stopped)? {
-        Response::Failed { message, help } => Err(Error { help, ..Error::new(Kind::System, message) }),
+        Response::Failed(error) => Err(error),
         Response::Copied(copied) => Ok(copied),
     }
 }
@@ -129,8 +129,7 @@ fn start(groups_denied: bool) -> Result<Child> {
 /// Its standard input is the builder's pipe.
 pub fn main(mut words: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
     let denied = words.next().is_some_and(|word| word == "deny");
-    let answer =
-        serve(denied).unwrap_or_else(|error| Response::Failed { message: error.message, help: error.help });
+    let answer = serve(denied).unwrap_or_else(Response::Failed);
     let on_message = serde_json::to_vec(&answer).is_ok_and(|text| std::io::stdout().write_all(&text).is_ok());
     if on_message { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -90,7 +90,7 @@ fn paths_are_left_out_and_names_of_whiteouts_refused() {
     }
     fs::write(dir.path().join(".wh.x"), "").expect("a file");
     let error = write(dir.path(), &PackOptions::default(), &mut Vec::new()).expect_err("refused");
-    assert!(error.message.contains("`.wh.x`: a layer cannot have a name"), "{error}");
+    assert!(error.message().contains("`.wh.x`: a layer cannot have a name"), "{error}");
 }
 
 /// Holes of a gibibyte take no time and no space; smaller ones are zeros, which every tool can write again.

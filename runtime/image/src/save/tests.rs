@@ -123,8 +123,8 @@ fn incomplete_images_are_not_saved() {
     let layer = place.store.path(&Digest::of(b"one"));
     std::fs::remove_file(&layer).unwrap();
     let error = place.saved(&[(image.clone(), None)]).unwrap_err();
-    assert!(error.message.contains("is incomplete in this store"), "{error}");
+    assert!(error.message().contains("is incomplete in this store"), "{error}");
     std::fs::write(&layer, b"eno").unwrap();
     let error = place.saved(&[(image, None)]).unwrap_err();
-    assert!(error.message.contains("was changed"), "{error}");
+    assert!(error.message().contains("was changed"), "{error}");
 }

@@ -237,7 +237,7 @@ fn verify_blob(
         writer.restart()?;
         std::io::copy(&mut store.blob(&came.digest)?, &mut writer)
             .map_err(|error| store.write_error("write to", &error))?;
-        writer.finish(Some(descriptor)).map_err(|error| invalid_source(source, error.message))?;
+        writer.finish(Some(descriptor)).map_err(|error| invalid_source(source, error.message()))?;
         return Ok(true);
     }
     Err(invalid_source(source, format!("the blob {digest} has the digest {}", came.digest)))

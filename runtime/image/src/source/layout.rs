@@ -144,6 +144,6 @@ fn copy(store: &Store, source: &Path, descriptor: &Descriptor, stopped: &AtomicB
             }
         }
     }
-    writer.finish(Some(descriptor)).map_err(|error| invalid_source(source, error.message))?;
+    writer.finish(Some(descriptor)).map_err(|error| invalid_source(source, error.message()))?;
     Ok(true)
 }

@@ -13,7 +13,7 @@ use crate::progress::{Progress, ProgressFn};
 use crate::store::Store;
 use jobc_container::decompress::{Format, decompressing_reader};
 use jobc_schema::digest::{Digest, Hasher};
-use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::error::{Error, Kind, Result};
 
 /// The level of gzip: low, because an import waits for it.
 pub(super) const GZIP_LEVEL: u32 = 3;
@@ -53,7 +53,7 @@ pub(super) fn recompress(
     let full = |error: std::io::Error| store.write_error("write to", &error);
     let total = file.metadata().map_err(|error| unreadable(source, &error))?.len();
     let position = file.try_clone().map_err(|error| {
-        Error::new(Kind::System, format!("cannot read `{}`: {}", source.display(), describe_io(&error)))
+        Error::new(Kind::System, format!("cannot read `{}`", source.display())).because(error)
     })?;
     let mut content = decompressing_reader(BufReader::with_capacity(1 << 18, file))
         .map_err(|error| unreadable(source, &error))?;

@@ -38,7 +38,7 @@ impl Place {
     /// Why a source is rejected; no part of it may be imported.
     fn refused(&self, source: &Path, words: &str) {
         let error = self.import(source).unwrap_err();
-        assert!(error.message.contains(words), "{error}");
+        assert!(error.message().contains(words), "{error}");
         assert_eq!(self.store.images().unwrap(), []);
     }
 }
@@ -284,7 +284,7 @@ fn xz_and_bzip2_become_layers_of_gzip() {
         }
         let truncated = place.file("truncated", &packed[..packed.len() - 9]);
         let error = place.import(&truncated).expect_err("truncated");
-        assert!(error.message.contains("it ends too early"), "{error}");
+        assert!(error.message().contains("it ends too early"), "{error}");
         assert_eq!(error.kind, Kind::Config);
     }
 }

@@ -224,7 +224,11 @@ fn is_full(error: &std::io::Error) -> bool {
 
 /// Opens a file that only its lock matters of.
 pub(super) fn open_lock(path: &Path) -> Result<File> {
-    File::options().read(true).write(true).create(true).truncate(false).open(path).map_err(|error| {
-        Error::new(Kind::System, format!("cannot open `{}`: {}", path.display(), describe_io(&error)))
-    })
+    File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(|error| Error::new(Kind::System, format!("cannot open `{}`", path.display())).because(error))
 }

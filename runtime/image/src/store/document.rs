@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::manifest::Index;
-use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::error::{Error, Kind, Result};
 
 /// The largest document that is read as a whole: manifests, configurations and indexes; registries take no larger ones.
 pub const MAX_DOCUMENT_SIZE: u64 = 4 << 20;
@@ -56,7 +56,7 @@ fn has_many_values(bytes: &[u8]) -> bool {
 pub(super) fn read_index(root: &Path) -> Result<Index> {
     let path = root.join("index.json");
     let text = fs::read(&path).map_err(|error| {
-        Error::new(Kind::System, format!("cannot read `{}`: {}", path.display(), describe_io(&error)))
+        Error::new(Kind::System, format!("cannot read `{}`", path.display())).because(error)
     })?;
     serde_json::from_slice(&text).ok().filter(|_| text.len() as u64 <= 16 * MAX_DOCUMENT_SIZE).ok_or_else(
         || {

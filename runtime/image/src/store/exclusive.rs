@@ -81,7 +81,7 @@ mod tests {
         let held = store.lock_work("image", &never).unwrap();
         let _other = store.lock_work("another image", &never).unwrap();
         let error = store.lock_work("image", &AtomicBool::new(true)).unwrap_err();
-        assert_eq!(error.message, "canceled");
+        assert_eq!(error.message(), "canceled");
         drop(held);
         store.lock_work("image", &never).unwrap();
     }

@@ -42,7 +42,7 @@ fn an_image_is_found_by_its_name_and_by_its_digest() {
     let found = store.image(&descriptor, &Platform::new("linux", "amd64", None)).unwrap();
     assert_eq!(found.manifest.layers.len(), 1);
     let error = store.image(&descriptor, &Platform::new("linux", "arm64", None)).unwrap_err();
-    assert!(error.message.contains("is for `linux/amd64`, and not for `linux/arm64`"), "{error}");
+    assert!(error.message().contains("is for `linux/amd64`, and not for `linux/arm64`"), "{error}");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn content_with_a_wrong_digest_is_rejected() {
         let mut writer = store.begin().unwrap();
         writer.write_all(came).unwrap();
         let error = writer.finish(Some(&wanted)).unwrap_err();
-        assert!(error.message.contains(words), "{error}");
+        assert!(error.message().contains(words), "{error}");
     }
     let mut writer = store.resume(&wanted).unwrap().unwrap();
     assert!(writer.write_all(b"right and more").is_err());
@@ -211,6 +211,6 @@ fn an_image_of_one_layer_named_again_and_again_is_refused() {
     let (_directory, store) = store();
     let descriptor = image(&store, &["one"; 1001]);
     let error = store.image(&descriptor, &Platform::new("linux", "amd64", None)).unwrap_err();
-    assert!(error.message.ends_with("has 1001 layers; the limit is 1000"), "{error}");
+    assert!(error.message().ends_with("has 1001 layers; the limit is 1000"), "{error}");
     assert!(store.image(&image(&store, &["one"; 1000]), &Platform::new("linux", "amd64", None)).is_ok());
 }

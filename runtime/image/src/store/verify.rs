@@ -107,12 +107,12 @@ impl Store {
                     }
                 }
                 Ok(_) => unreadable("all of its manifests are missing".to_owned()),
-                Err(error) => unreadable(error.message),
+                Err(error) => unreadable(error.message()),
             }
         } else if media::is_manifest(&descriptor.media_type) {
             match self.document::<Manifest>(descriptor) {
                 Ok(manifest) => self.verify_blobs(&manifest, by, findings),
-                Err(error) => unreadable(error.message),
+                Err(error) => unreadable(error.message()),
             }
         }
     }
@@ -127,7 +127,8 @@ impl Store {
             && self.has(&manifest.config.digest)
             && let Err(error) = self.document::<Config>(&manifest.config)
         {
-            findings.push(Finding::Unreadable { digest: manifest.config.digest.clone(), why: error.message });
+            findings
+                .push(Finding::Unreadable { digest: manifest.config.digest.clone(), why: error.message() });
         }
     }
 

@@ -4,15 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jobc_container::root::layers::Layers;
-use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::error::{Error, Kind, Result};
 
 /// Copies directories, the lowest first, by this process's own view of owners.
 pub(super) fn copy_here(directories: &[PathBuf], to: &Path) -> Result<()> {
     let failed = |error: std::io::Error| {
-        Error::new(
-            Kind::System,
-            format!("cannot copy the layers to `{}`: {}", to.display(), describe_io(&error)),
-        )
+        Error::new(Kind::System, format!("cannot copy the layers to `{}`", to.display())).because(error)
     };
     fs::create_dir(to).map_err(failed)?;
     let copied =

@@ -94,7 +94,7 @@ impl PartialDirectory {
 }
 
 fn remove_error(result: Result<()>) -> io::Result<()> {
-    result.map_err(|error| io::Error::other(error.message))
+    result.map_err(|error| io::Error::other(error.message()))
 }
 
 impl Drop for PartialDirectory {

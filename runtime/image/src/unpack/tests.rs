@@ -204,7 +204,7 @@ fn the_content_must_be_what_the_image_says() {
         return;
     }
     let error = super::layers(&store, &image, &ignore_progress, &CONTINUE).expect_err("refused");
-    assert!(error.message.contains("but the image lists"), "{error}");
+    assert!(error.message().contains("but the image lists"), "{error}");
     let directory = Ownership::of_current_user().expect("ids").layer_directories(&store).own;
     assert_eq!(fs::read_dir(directory).expect("a directory").count(), 0);
 }
@@ -217,14 +217,14 @@ fn limits_stop_a_decompression_bomb() {
     let dir = tempfile::tempdir().expect("a directory");
     let (store, image) = image(dir.path(), &[tar(&["f a text", "f b text"])]);
     let within = |limits: Limits| {
-        layers_within(&store, &image, &limits, &ignore_progress, &CONTINUE).expect_err("refused").message
+        layers_within(&store, &image, &limits, &ignore_progress, &CONTINUE).expect_err("refused").message()
     };
     let usual = Limits::default();
     assert!(within(Limits { bytes: 1 << 10, ..usual }).contains("becomes larger than 0 MiB"));
     assert!(within(Limits { entries: 1, ..usual }).contains("more than 1 entries"));
     let stopped = AtomicBool::new(true);
     let error = super::layers(&store, &image, &ignore_progress, &stopped).expect_err("given up");
-    assert!(error.message.contains("canceled"), "{error}");
+    assert!(error.message().contains("canceled"), "{error}");
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn the_maximum_number_of_layers_can_be_mounted() {
     let error = prepared
         .spawn(jobc_container::start::CgroupFds::default(), &mut |_, _| Ok(()))
         .expect_err("no program");
-    assert!(error.message.contains("cannot execute `/top`"), "{error}");
+    assert!(error.message().contains("cannot execute `/top`"), "{error}");
 }
 
 #[test]

@@ -75,7 +75,7 @@ pub fn become_worker(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let end = match enter_namespace(&say).and_then(|order| handle(order, &say)) {
         Ok(()) => WorkerMessage::Done,
-        Err(error) => WorkerMessage::Failed { message: error.message, help: error.help },
+        Err(error) => WorkerMessage::Failed(error),
     };
     say(&end);
     ExitCode::SUCCESS

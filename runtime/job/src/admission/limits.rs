@@ -50,15 +50,15 @@ impl Limits {
     /// [`Kind::Unenforceable`], with the limits, why they cannot be enforced, and what to do.
     pub fn check(&self) -> Result<()> {
         let Some(message) = self.unenforced() else { return Ok(()) };
-        let way = self
-            .kept
-            .help
-            .as_deref()
-            .and_then(|help| help.strip_suffix(ALLOW_UNENFORCED_HELP))
-            .unwrap_or_default();
-        let help = format!(
-            "run without these limits with `--allow-unenforced`; or {way}set this host up: `jobc doctor --fix` prints the commands"
-        );
-        Err(Error::new(Kind::Unenforceable, message).help(help))
+        let hints = self.kept.hints.iter().filter(|hint| *hint != ALLOW_UNENFORCED_HELP);
+        Err(unenforceable(message, hints.cloned()))
     }
+}
+
+/// The error of limits that nothing would enforce, with what else there is to do.
+pub(crate) fn unenforceable(message: String, hints: impl IntoIterator<Item = String>) -> Error {
+    let error =
+        Error::new(Kind::Unenforceable, message).help("run without these limits with `--allow-unenforced`");
+    let error = hints.into_iter().fold(error, Error::help);
+    error.help("set this host up: `jobc doctor --fix` prints the commands")
 }

@@ -65,7 +65,7 @@ fn output(answer: Result<AdmissionOutcome>) -> String {
     match answer {
         Ok(AdmissionOutcome::Admitted) => "admitted".to_owned(),
         Ok(AdmissionOutcome::Queued { place, waits_for }) => format!("waits at place {place}: {waits_for}"),
-        Err(error) => format!("{error}\n{}", error.help.as_deref().unwrap_or_default()),
+        Err(error) => format!("{error}\n{}", error.advice().as_deref().unwrap_or_default()),
     }
 }
 

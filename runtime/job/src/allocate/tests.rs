@@ -37,7 +37,7 @@ impl Case {
 
     fn refused(&self) -> String {
         let error = self.allocate(None).expect_err("refused");
-        self.output(&format!("{error}\n{}", error.help.as_deref().unwrap_or_default()))
+        self.output(&format!("{error}\n{}", error.advice().as_deref().unwrap_or_default()))
     }
 }
 

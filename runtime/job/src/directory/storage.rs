@@ -13,7 +13,7 @@ pub fn storage_error(what: &str, path: &Path, error: &std::io::Error) -> Error {
     let cause = file_error(what, path, error);
     let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
     let help = JobDirectories::standard().ok().and_then(|places| help(&places, path, errno));
-    Error { help: help.or(cause.help.clone()), ..cause }
+    Error { hints: help.into_iter().collect(), ..cause }
 }
 
 fn help(places: &JobDirectories, path: &Path, errno: Errno) -> Option<String> {

@@ -20,7 +20,7 @@ fn check(host: &serde_json::Value, directory: &Path, variables: &[(&str, &str)])
         variables: variables.iter().map(|(name, value)| (name.into(), value.into())).collect(),
     };
     match HostEnvironments::read(&plan(host), &caller) {
-        Err(error) => format!("{}\n  {}\n", error.message, error.help.unwrap_or_default()),
+        Err(error) => format!("{error}\n  {}\n", error.advice().unwrap_or_default()),
         Ok(all) => {
             let HostEnvironment { settings, mounts, variables, .. } = &all.0["main"];
             let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();

@@ -133,9 +133,7 @@ impl HelperConnection {
     /// The process's next message, failures as errors.
     fn receive_reply(&self, room: usize) -> Result<(HelperMessage, Option<OwnedFd>)> {
         match receive(&self.socket, room).map_err(communication_error)?.ok_or_else(helper_exited)? {
-            (HelperMessage::Failed { message, help }, _) => {
-                Err(Error { help, ..Error::new(Kind::System, message) })
-            }
+            (HelperMessage::Failed(error), _) => Err(error),
             response => Ok(response),
         }
     }

@@ -50,7 +50,7 @@ pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let (response, held) = match create_network(&order) {
         Ok((made, held)) => (HelperMessage::Made(made), Some(held)),
-        Err(error) => (HelperMessage::failed(error), None),
+        Err(error) => (HelperMessage::Failed(error), None),
     };
     let sent = send(rustix::stdio::stdin(), &response, None);
     if let (Ok(()), Some(held)) = (sent, held) {
@@ -180,7 +180,7 @@ impl NetworkNamespaces {
         while let Ok(Some((ask, _))) = receive(rustix::stdio::stdin(), MAX_MESSAGE_BYTES) {
             let (response, socket) = match self.handle(ask) {
                 Ok(answer) => answer,
-                Err(error) => (HelperMessage::failed(error), None),
+                Err(error) => (HelperMessage::Failed(error), None),
             };
             if send(rustix::stdio::stdin(), &response, socket.as_ref().map(OwnedFd::as_fd)).is_err() {
                 break;

@@ -73,12 +73,7 @@ pub(super) enum HelperMessage {
     /// A task has a new namespace: a file descriptor of the process.
     Renewed { namespace: i32 },
     /// It could not be done.
-    Failed {
-        /// The error.
-        message: String,
-        /// The advice.
-        help: Option<String>,
-    },
+    Failed(Error),
 }
 
 /// The network that was created.
@@ -94,12 +89,6 @@ pub(super) struct NetworkSetup {
     pub(super) no_uplink: Option<String>,
     /// The shared IPC namespace: a file descriptor of the process.
     pub(super) ipc: Option<i32>,
-}
-
-impl HelperMessage {
-    pub(super) fn failed(error: Error) -> Self {
-        Self::Failed { message: error.message, help: error.help }
-    }
 }
 
 /// Room for the longest message, which is an order: a thousand published ports.

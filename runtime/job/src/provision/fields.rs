@@ -11,7 +11,7 @@ use jobc_sys::error::{Error, Kind};
 
 /// An error about a field of the job file.
 pub(super) fn at_field(field: &str, what: &str) -> Error {
-    Error::new(Kind::Config, format!("`{field}`: {what}"))
+    Error::new(Kind::Config, what).at_field(field)
 }
 
 /// Whether the field of a volume is `data` or `outputs`.

@@ -10,7 +10,7 @@ use rustix::fs::{Access, AtFlags, CWD};
 use super::fields::{at_field, field_of, host_path, mounted_volumes, path_of_host};
 use super::job::{Job, Progress};
 use super::roots::RoleRoot;
-use jobc_sys::error::{Error, Result, describe_io, file_error};
+use jobc_sys::error::{Result, describe_io, file_error};
 
 /// Checks that the data which roles mount from this host exists; `base` is the base of relative paths.
 pub(super) fn check_data(plan: &JobPlan, base: &Path, on_progress: &mut dyn FnMut(Progress)) -> Result<()> {
@@ -55,10 +55,8 @@ pub(super) fn create_outputs(
         if path.exists() {
             check_access(&path, !writers.is_empty(), &field)?;
         } else {
-            create_directories(&path).map_err(|error| {
-                let Error { message, help, .. } = file_error("create the directory", &path, &error);
-                Error { help, ..at_field(&field, &message) }
-            })?;
+            create_directories(&path)
+                .map_err(|error| file_error("create the directory", &path, &error).at_field(&field))?;
             set_owner(&path, &writers, name, notes)?;
         }
         on_progress(Progress::DataReady { volume: name.to_owned(), path });

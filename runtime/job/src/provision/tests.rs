@@ -82,7 +82,7 @@ impl Case {
 
     fn refused(&mut self) -> String {
         let error = self.provide().expect_err("refused");
-        let on_progress = format!("{error}\n{}", error.help.as_deref().unwrap_or_default());
+        let on_progress = format!("{error}\n{}", error.advice().as_deref().unwrap_or_default());
         on_progress.replace(self.dir.path().to_str().unwrap(), "ROOT")
     }
 
@@ -411,7 +411,7 @@ fn a_repository_is_fetched_at_a_branch_a_tag_or_a_commit() {
         let provided = case.provide();
         let text = std::fs::read_to_string(case.volume("d").join("file"));
         provided.map(|_| text.unwrap()).map_err(|error| {
-            format!("{error}\n{}", error.help.as_deref().unwrap_or_default()).replace(&url, "URL")
+            format!("{error}\n{}", error.advice().as_deref().unwrap_or_default()).replace(&url, "URL")
         })
     };
     assert_eq!(fetch(None).as_deref(), Ok("two"));

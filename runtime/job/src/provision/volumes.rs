@@ -102,8 +102,7 @@ pub(super) fn fetch(
                 stopped,
                 progress: &mut of_volume,
             };
-            fetch_source(&volume.source, &mut fetch, &place)
-                .map_err(|error| Error { message: format!("`{field}`: {}", error.message), ..error })?;
+            fetch_source(&volume.source, &mut fetch, &place).map_err(|error| error.at_field(&field))?;
         }
         link_into_build(job, name, &place)?;
         on_progress(Progress::DataReady { volume: name.to_owned(), path: place });

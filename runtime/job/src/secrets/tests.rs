@@ -41,7 +41,7 @@ fn missing_secrets_are_named_without_any_values() {
     let refused = |source: serde_json::Value| {
         let plan = plan(&json!({"token": source}), &json!({"TOKEN": {"secret": "token"}}));
         let error = Secrets::read(&plan, dir.path()).unwrap_err();
-        let output = format!("{error}\n{}", error.help.as_deref().unwrap_or_default());
+        let output = format!("{error}\n{}", error.advice().as_deref().unwrap_or_default());
         let home = std::env::var("HOME").unwrap();
         output.replace(dir.path().to_str().unwrap(), "DIRECTORY").replace(&format!("{home}/"), "HOME/")
     };

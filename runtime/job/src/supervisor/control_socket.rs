@@ -153,7 +153,7 @@ impl ControlSocket {
 pub(super) fn to_response(result: &Result<()>) -> Response {
     match result {
         Ok(()) => Response::Done {},
-        Err(error) => Response::Refused { message: error.to_string(), help: error.help.clone() },
+        Err(error) => Response::Refused { message: error.to_string(), help: error.advice() },
     }
 }
 

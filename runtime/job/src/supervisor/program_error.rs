@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use jobc_container::bundle::Bundle;
 use jobc_sys::error::{Error, Kind};
+use rustix::io::Errno;
 
 /// The place of the program in config.json.
 const PROGRAM: &str = "/process/args/0";
@@ -55,12 +56,12 @@ pub(super) fn not_executed(error: Error) -> Error {
 }
 
 fn of_command(error: Error, help: Option<String>) -> Error {
-    if error.pointer.as_deref() != Some(PROGRAM) {
+    if error.pointer() != Some(PROGRAM) {
         return error;
     }
-    let is_denied = error.message.ends_with("(EACCES)");
+    let is_denied = error.errno() == Some(Errno::ACCESS);
     let help = help.or_else(|| is_denied.then(|| NOT_PERMITTED.to_owned()));
-    Error { pointer: None, help: help.or(error.help), ..error }
+    Error { at: None, hints: help.map_or(error.hints, |help| vec![help]), ..error }
 }
 
 #[cfg(test)]
@@ -103,8 +104,8 @@ mod tests {
             "cannot execute it; it must be in the container"
         );
         assert_eq!(check(r#"["train"]"#, Kind::NotExecutable), "cannot execute it; look at config.json");
-        let denied = Error::new(Kind::NotExecutable, "cannot execute `./a.py`: permission denied (EACCES)");
-        assert_eq!(not_executed(denied.at(PROGRAM)).help.as_deref(), Some(NOT_PERMITTED));
+        let denied = Error::new(Kind::NotExecutable, "cannot execute `./a.py`").because(Errno::ACCESS);
+        assert_eq!(not_executed(denied.at(PROGRAM)).advice().as_deref(), Some(NOT_PERMITTED));
         let other = Error::new(Kind::ProgramNotFound, "x").at("/root/path");
         assert_eq!(not_executed(other.clone()), other);
     }

@@ -12,7 +12,7 @@ fn check(file: &str, registry: &str, repository: &str) -> String {
         Ok(Some(Credential::Password { user, password })) => format!("{user} with {password}"),
         Ok(Some(Credential::Identity(token))) => format!("identity {token}"),
         Ok(Some(Credential::Registry(token))) => format!("token {token}"),
-        Err(error) => error.message.replace(directory.path().to_str().unwrap(), "DIR"),
+        Err(error) => error.message().replace(directory.path().to_str().unwrap(), "DIR"),
     }
 }
 
@@ -77,7 +77,7 @@ fn ask(script: &str, time: Duration) -> String {
         Ok(None) => "nothing".to_owned(),
         Ok(Some(Credential::Password { user, password })) => format!("{user} with {password}"),
         Ok(Some(other)) => format!("{other:?}"),
-        Err(error) => error.message.replace(directory.path().to_str().unwrap(), "DIR"),
+        Err(error) => error.message().replace(directory.path().to_str().unwrap(), "DIR"),
     }
 }
 

@@ -56,7 +56,7 @@ fn every_changed_byte_of_payload_and_signature_is_noticed() {
 
 #[test]
 fn keys_that_cannot_be_used_are_named() {
-    let refused = |text: &str| PublicKey::from_pem("x.pub", text.as_bytes()).unwrap_err().message;
+    let refused = |text: &str| PublicKey::from_pem("x.pub", text.as_bytes()).unwrap_err().message();
     assert_eq!(refused("hello"), "`x.pub` is not a public key in PEM form");
     assert_eq!(
         refused(

@@ -78,21 +78,21 @@ fn an_interrupted_download_restarts() {
 #[test]
 fn size_and_redirects_are_bounded() {
     let (address, server) = serve(vec![response("200 OK\r\nContent-Length: 101", "")]);
-    assert!(get(&address, None, 100).0.unwrap_err().message.contains("larger than 100 bytes"));
+    assert!(get(&address, None, 100).0.unwrap_err().message().contains("larger than 100 bytes"));
     server.join().unwrap();
     // A body without an end.
     let chunk = format!("40\r\n{}\r\n", "x".repeat(64)).repeat(4);
     let (address, server) = serve(vec![response("200 OK\r\nTransfer-Encoding: chunked", &chunk)]);
-    assert!(get(&address, None, 100).0.unwrap_err().message.contains("larger than 100 bytes"));
+    assert!(get(&address, None, 100).0.unwrap_err().message().contains("larger than 100 bytes"));
     server.join().unwrap();
     let (address, server) = serve(vec![response("302 Found\r\nLocation: /again", ""); MAX_REDIRECTS + 1]);
-    assert!(get(&address, None, 100).0.unwrap_err().message.contains("more than 10 times"));
+    assert!(get(&address, None, 100).0.unwrap_err().message().contains("more than 10 times"));
     server.join().unwrap();
     let (address, server) = serve(vec![response("302 Found\r\nLocation: file:///etc/passwd", "")]);
-    assert!(get(&address, None, 100).0.unwrap_err().message.contains("not a URL"));
+    assert!(get(&address, None, 100).0.unwrap_err().message().contains("not a URL"));
     server.join().unwrap();
     let (address, server) = serve(vec![response("404 Not Found", "")]);
-    assert!(get(&address, None, 100).0.unwrap_err().message.contains("404 Not Found"));
+    assert!(get(&address, None, 100).0.unwrap_err().message().contains("404 Not Found"));
     server.join().unwrap();
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::accounts::{GrantEntry, grants, id, name_of, read_file};
-use crate::error::{Error, Kind, Result, describe_io};
+use crate::error::{Error, Kind, Result};
 
 /// A run of ids of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,9 +44,8 @@ pub(super) fn name(passwd: &Path, uid: u32) -> Result<Option<String>> {
 }
 
 fn text(path: &Path) -> Result<String> {
-    read_file(path).map_err(|error| {
-        Error::new(Kind::System, format!("cannot read {}: {}", path.display(), describe_io(&error)))
-    })
+    read_file(path)
+        .map_err(|error| Error::new(Kind::System, format!("cannot read {}", path.display())).because(error))
 }
 
 #[cfg(test)]

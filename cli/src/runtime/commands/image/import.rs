@@ -70,7 +70,7 @@ fn import(args: &ImportArgs, store: &Store, meter: &Meter) -> Result<Vec<Importe
         let on_progress = |progress| meter.report(&progress);
         source::import(store, source, &on_progress, &AtomicBool::new(false)).map_err(|mut error| {
             if copy.is_some() {
-                error.message = error.message.replace(&*source.to_string_lossy(), "-");
+                error.what = error.what.replace(&*source.to_string_lossy(), "-");
             }
             match error.kind {
                 // The source is absent, damaged, or in a form that is not supported.

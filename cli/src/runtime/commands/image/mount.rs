@@ -27,11 +27,7 @@ pub(super) fn run(args: &MountArgs, store: &Store) -> Result<ExitCode> {
     let meter = Meter::new(args.output_args.format, args.quiet || args.output_args.format == FormatArg::Json);
     let on_progress = |progress| meter.report(&progress);
     let stopped = AtomicBool::new(false);
-    let mounted = mount::mount(store, &image, args.directory.as_deref(), &on_progress, &stopped);
-    let directory = mounted.map_err(|error| match error.kind {
-        Kind::Config => Failure::usage_error(error),
-        _ => error.into(),
-    })?;
+    let directory = mount::mount(store, &image, args.directory.as_deref(), &on_progress, &stopped)?;
     meter.clear();
     if args.output_args.format == FormatArg::Json {
         let object = json!({"digest": image.descriptor.digest, "directory": directory});

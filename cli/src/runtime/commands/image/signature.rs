@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use jobc_sys::error::Kind;
 use serde_json::json;
 
 use crate::args::FormatArg;
@@ -15,12 +14,7 @@ use crate::terminal;
 
 pub(super) fn run(args: &VerifyArgs, name: &str) -> Result<ExitCode> {
     let keys = Keys::read(&args.key, args.any_name).map_err(Failure::usage_error)?;
-    let found = signatures::look(name, &keys, args.plain_http);
-    let (image, found) = found.map_err(|error| match error.kind {
-        // A name or a key.
-        Kind::Config => Failure::usage_error(error),
-        _ => error.into(),
-    })?;
+    let (image, found) = signatures::look(name, &keys, args.plain_http)?;
     let is_json = args.output_args.format == FormatArg::Json;
     Ok(match found {
         Found::Signed { key, place, repository } => {

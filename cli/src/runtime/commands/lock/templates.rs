@@ -105,8 +105,9 @@ fn lock_one(
         return Ok(());
     }
     let pinned = kept.as_ref().map_or(&*reference.reference, |entry| &entry.commit);
-    let failed =
-        |error: Error| at(format!("the template `{uses}` cannot be fetched: {}", error.message), error.help);
+    let failed = |error: Error| {
+        at(format!("the template `{uses}` cannot be fetched: {}", error.message()), error.advice())
+    };
     let fetched = fetch(&reference, pinned).map_err(failed)?;
     let packed = tree::pack(&fetched.files)
         .map_err(|why| at(format!("the template `{uses}` cannot be used: {why}"), None))?;

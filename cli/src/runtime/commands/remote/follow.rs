@@ -11,7 +11,6 @@ use jobc_sys::signals::Signals;
 
 use crate::runtime::commands::follow::printer::LineFormat;
 use crate::runtime::commands::jobs::Result;
-use crate::runtime::commands::jobs::failure;
 use crate::runtime::commands::task_lines::JobLines;
 use crate::runtime::interruptible;
 use crate::runtime::kept::KeptOutput;
@@ -45,24 +44,22 @@ fn follow_to_end(place: &dyn Place, target: &str, name: &str) -> Result<ExitCode
     let mut shown = BTreeSet::new();
     let mut asked = Instant::now();
     let request = LogRequest { follow: true, ..LogRequest::default() };
-    place
-        .logs(name, &request, &mut |item| {
-            if matches!(item, LogItem::Idle) && !lines.has_shown() && asked.elapsed() >= WHY_INTERVAL {
-                asked = Instant::now();
-                // Failed queries are repeated later.
-                for reason in place.inspect(name).map(|detail| detail.reasons).unwrap_or_default() {
-                    if shown.insert(reason.clone()) {
-                        terminal::eprint(&format!("{handle}: {}\n", escape_control(&reason)));
-                    }
+    place.logs(name, &request, &mut |item| {
+        if matches!(item, LogItem::Idle) && !lines.has_shown() && asked.elapsed() >= WHY_INTERVAL {
+            asked = Instant::now();
+            // Failed queries are repeated later.
+            for reason in place.inspect(name).map(|detail| detail.reasons).unwrap_or_default() {
+                if shown.insert(reason.clone()) {
+                    terminal::eprint(&format!("{handle}: {}\n", escape_control(&reason)));
                 }
             }
-            lines.show(&item);
-            ControlFlow::Continue(())
-        })
-        .map_err(failure)?;
+        }
+        lines.show(&item);
+        ControlFlow::Continue(())
+    })?;
     lines.finish();
     all.finish();
-    let end = place.wait(name, &mut |_| ControlFlow::Continue(())).map_err(failure)?;
+    let end = place.wait(name, &mut |_| ControlFlow::Continue(()))?;
     let Some(end) = end else { return Ok(ExitCode::SUCCESS) };
     terminal::eprint(&format!("{target}/{}: {}\n", end.name, escape_control(&end.end_text())));
     Ok(ExitCode::from(end.exit_code()))

@@ -37,7 +37,6 @@ use crate::input::{Input, InputError};
 use crate::outcome::Outcome;
 use crate::report;
 use crate::runtime::args::submit::SubmitArgs;
-use crate::runtime::commands::jobs::failure;
 use crate::runtime::commands::jobs::{Failure, Result};
 use crate::runtime::commands::target_table;
 use crate::runtime::interruptible::exit_by_signal;
@@ -99,8 +98,8 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     let connected = target_table::connect(&first.target.settings, directory);
     if args.dry_run {
         let absent = match &connected {
-            Err(absent) => (absent.kind() == Kind::NotFound).then(|| absent.message().to_owned()),
-            Ok(place) if place.is_asked_first() => place.list().err().map(|absent| absent.message),
+            Err(absent) => (absent.kind() == Kind::NotFound).then(|| absent.message()),
+            Ok(place) if place.is_asked_first() => place.list().err().map(|absent| absent.message()),
             Ok(_) => None,
         };
         if let Some(why) = absent {
@@ -295,7 +294,7 @@ impl Submitter<'_> {
     fn is_accepted(&self, built: &BuiltDirectory) -> Result<bool> {
         let identity = Identity::of(&built.plan);
         let submission = batch::submission(built, &identity, &self.user, self.directory)?;
-        let found = self.place.check(&submission).map_err(failure)?;
+        let found = self.place.check(&submission)?;
         found.iter().for_each(problems::print);
         Ok(found.iter().all(|problem| problem.is_warning))
     }
@@ -306,7 +305,7 @@ impl Submitter<'_> {
         let known = Known::of(self.place, jobs.len())?;
         let mut runs = Vec::with_capacity(jobs.len());
         for job in jobs {
-            let identity = self.place.identity(job, self.directory).map_err(failure)?;
+            let identity = self.place.identity(job, self.directory)?;
             let run = known.choose(identity, self.args.new || self.args.replace, self.args.resume)?;
             job.name.clone_from(&run.name);
             only_backend(job);
@@ -374,9 +373,8 @@ impl Submitter<'_> {
 /// What is wrong with an image.
 fn image_problem(reference: &str, error: Error, place: Option<String>) -> Problem {
     let image = format!("the image `{reference}`");
-    let message =
-        if error.message.starts_with(&image) { error.message } else { format!("{image}: {}", error.message) };
-    Problem { is_warning: false, message, place, help: error.help }
+    let error = if error.what.starts_with(&image) { error } else { error.under(image) };
+    Problem { is_warning: false, message: error.message(), place, help: error.advice() }
 }
 
 /// The first job as it would be without the digests of its images; none if it has errors, which are in the sink.
@@ -399,7 +397,7 @@ fn trial(
         return Ok(None);
     };
     let files = output.artifacts.iter().map(|file| (file.path.as_str(), file.mode, &file.bytes[..]));
-    BuiltDirectory::of_artifacts(files).map(Some).map_err(failure)
+    BuiltDirectory::of_artifacts(files).map(Some).map_err(Failure::from)
 }
 
 fn job_args(args: &SubmitArgs) -> JobArgs {

@@ -10,7 +10,6 @@ use serde_json::json;
 use super::free;
 use crate::args::FormatArg;
 use crate::runtime::args::targets::{TargetsArgs, TargetsCheckArgs, TargetsCommand, TargetsLsArgs};
-use crate::runtime::commands::jobs::failure;
 use crate::runtime::commands::jobs::{Failure, Result, json_text};
 use crate::runtime::commands::target_table::TargetTable;
 use crate::table::Table;
@@ -67,7 +66,7 @@ fn list(args: &TargetsLsArgs) -> Result<ExitCode> {
 
 fn check(args: &TargetsCheckArgs) -> Result<ExitCode> {
     let table = TargetTable::read(args.file.targets.as_deref())?;
-    let checks = table.place(&args.target)?.check_access().map_err(failure)?;
+    let checks = table.place(&args.target)?.check_access()?;
     let is_usable = checks.iter().all(|check| check.is_allowed || check.is_optional);
     if args.output_args.format == FormatArg::Json {
         terminal::print(&json_text(&json!({"target": args.target, "usable": is_usable, "checks": checks})));

@@ -134,10 +134,10 @@ fn report_unenforced(limits: &Limits) {
 /// Says in a dry run that a real one would refuse limits that nothing enforces.
 pub(super) fn note_refused_limits(limits: &Limits) {
     if let Err(error) = limits.check() {
-        let help = error.help.unwrap_or_default();
+        let help = error.advice().unwrap_or_default();
         crate::terminal::eprint(&format!(
             "note: without `--dry-run` this is refused: {}\n = help: {help}\n",
-            error.message
+            error.message()
         ));
     }
 }

@@ -25,8 +25,8 @@ fn input_type_is_detected_from_the_files() {
     assert!(error.ends_with("absent`: no such file or directory (ENOENT)"), "{error}");
     std::fs::write(at("train.py"), "").unwrap();
     let error = RunInput::of(Some(&at("train.py"))).unwrap_err();
-    assert!(error.message.ends_with("train.py` is a program, not a job file"), "{}", error.message);
-    let help = error.help.unwrap();
+    assert!(error.message().ends_with("train.py` is a program, not a job file"), "{}", error.message());
+    let help = error.advice().unwrap();
     assert!(help.starts_with("write a command after `--`: `jobc run -- python3 /"), "{help}");
     assert_eq!(RunInput::of(None).unwrap(), RunInput::Job(None));
     assert_eq!(RunInput::of(Some(Path::new("-"))).unwrap(), RunInput::Job(Some("-".into())));

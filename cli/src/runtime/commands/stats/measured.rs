@@ -8,7 +8,7 @@ use jobc_place::job::JobSummary;
 use jobc_place::usage::TaskUsage;
 
 use super::super::found::{self, Places};
-use super::super::jobs::{Result, failure};
+use super::super::jobs::Result;
 use crate::runtime::args::watch::StatsArgs;
 
 /// How often the end of jobs is looked for.
@@ -48,11 +48,11 @@ impl MeasuredJobs {
     pub(crate) fn measure(&mut self) -> Result<Vec<MeasuredJob>> {
         let measure = |place: &dyn Place, summary: JobSummary, id: String| {
             let has_tasks = !summary.state.is_final() && !summary.state.is_waiting();
-            let tasks = if has_tasks { place.usage(&summary.name).map_err(failure)? } else { vec![] };
+            let tasks = if has_tasks { place.usage(&summary.name)? } else { vec![] };
             Ok(MeasuredJob { id, summary, tasks })
         };
         if let Some(place) = &self.all {
-            let running = place.list().map_err(failure)?.into_iter().filter(|job| !job.state.is_final());
+            let running = place.list()?.into_iter().filter(|job| !job.state.is_final());
             let mut running: Vec<JobSummary> = running.collect();
             running.sort_by(|a, b| a.name.cmp(&b.name));
             let with_id = |job: JobSummary| {
@@ -62,7 +62,7 @@ impl MeasuredJobs {
             return running.into_iter().map(with_id).collect();
         }
         let of_named = |(place, name, id): &(Arc<dyn Place>, String, String)| {
-            measure(&**place, place.find(name).map_err(failure)?, id.clone())
+            measure(&**place, place.find(name)?, id.clone())
         };
         self.named.iter().map(of_named).collect()
     }
@@ -98,11 +98,11 @@ impl MeasuredJobs {
 
     fn have_ended(&self, jobs: &[MeasuredJob]) -> Result<bool> {
         if let Some(place) = &self.all {
-            let all = place.list().map_err(failure)?;
+            let all = place.list()?;
             return Ok(all.iter().all(|job| job.state.is_final()));
         }
         for ((place, name, _), job) in self.named.iter().zip(jobs) {
-            if !job.summary.state.is_final() && !place.find(name).map_err(failure)?.state.is_final() {
+            if !job.summary.state.is_final() && !place.find(name)?.state.is_final() {
                 return Ok(false);
             }
         }

@@ -8,7 +8,7 @@ use jobc_remote::RemotePlace;
 use jobc_sys::error::{Error, Kind};
 
 use super::TargetTable;
-use crate::runtime::commands::jobs::{Failure, Result, failure};
+use crate::runtime::commands::jobs::{Failure, Result};
 use crate::runtime::message::container_warning;
 use crate::terminal;
 
@@ -48,7 +48,7 @@ pub(crate) fn of_each<T: Send + 'static>(
     ask: fn(&dyn RemotePlace) -> jobc_sys::error::Result<T>,
 ) -> Vec<Answered<T>> {
     if let [name] = names {
-        let answer = table.place(name).and_then(|place| ask(&*place).map_err(failure));
+        let answer = table.place(name).and_then(|place| ask(&*place).map_err(Failure::from));
         return vec![((*name).to_owned(), answer)];
     }
     let (sender, receiver) = channel();
@@ -58,7 +58,7 @@ pub(crate) fn of_each<T: Send + 'static>(
             Ok(place) => {
                 let sender = sender.clone();
                 // Left behind when it takes too long: it ends with the program.
-                std::thread::spawn(move || sender.send((index, ask(&*place).map_err(failure))));
+                std::thread::spawn(move || sender.send((index, ask(&*place).map_err(Failure::from))));
             }
             Err(error) => found[index] = Some(Err(error)),
         }

@@ -8,7 +8,7 @@ use super::super::controller::Controller;
 use super::super::file::write;
 use super::super::limit::ALLOW_UNENFORCED_HELP;
 use super::super::plan::Group;
-use jobc_sys::error::{Error, Kind, describe};
+use jobc_sys::error::{Error, Kind};
 
 /// Switches the controllers of a group on in every group above it, from the base down.
 ///
@@ -56,25 +56,19 @@ fn holds_processes(group: &Path) -> bool {
 
 fn enable_error(controller: Controller, group: &Path, errno: Errno) -> Error {
     let (name, at) = (controller.name(), group.display());
-    let (message, help) = match errno {
-        Errno::BUSY => (
-            format!("the cgroup `{at}` holds processes, so it cannot enable `{name}` for its children"),
-            format!(
-                "move its processes to a child: `mkdir {at}/main` and write their PIDs to `{at}/main/cgroup.procs`; or {ALLOW_UNENFORCED_HELP}"
-            ),
-        ),
-        Errno::NOENT | Errno::INVAL => (
-            format!("the cgroup `{at}` does not have the controller `{name}`"),
-            ALLOW_UNENFORCED_HELP.to_owned(),
-        ),
-        Errno::OPNOTSUPP => (
-            format!("the cgroup `{at}` is threaded, and `{name}` is not a threaded controller"),
-            ALLOW_UNENFORCED_HELP.to_owned(),
-        ),
-        _ => (
-            format!("cannot enable `{name}` in the cgroup `{at}`: {}", describe(errno)),
-            ALLOW_UNENFORCED_HELP.to_owned(),
-        ),
-    };
-    Error::new(Kind::Unenforceable, message).help(help)
+    let error = |message: String| Error::new(Kind::Unenforceable, message);
+    match errno {
+        Errno::BUSY => {
+            error(format!("the cgroup `{at}` holds processes, so it cannot enable `{name}` for its children"))
+                .help(format!("move its processes to a child: `mkdir {at}/main` and write their PIDs to `{at}/main/cgroup.procs`"))
+        }
+        Errno::NOENT | Errno::INVAL => {
+            error(format!("the cgroup `{at}` does not have the controller `{name}`"))
+        }
+        Errno::OPNOTSUPP => {
+            error(format!("the cgroup `{at}` is threaded, and `{name}` is not a threaded controller"))
+        }
+        _ => error(format!("cannot enable `{name}` in the cgroup `{at}`")).because(errno),
+    }
+    .help(ALLOW_UNENFORCED_HELP)
 }

@@ -18,7 +18,7 @@ fn check(json: &Value) -> String {
         Ok(writes) => {
             writes.iter().map(|(file, line)| format!("{file} < {line}")).collect::<Vec<_>>().join("\n")
         }
-        Err(error) => format!("{error}\n    {}", error.help.clone().unwrap_or_default()),
+        Err(error) => format!("{error}\n    {}", error.advice().unwrap_or_default()),
     };
     format!("{}\n{output}\n", serde_json::to_string(json).expect("JSON"))
 }

@@ -54,12 +54,13 @@ fn check_by(json: &Value, of: fn(&LinuxResources, &Layout) -> Result<Limits>) ->
                     text += &format!("{name} {field}: {}\n", files.join(" | "));
                 }
                 for error in limits.unsupported {
-                    let field = error.pointer.unwrap_or_default().replace("/linux/resources/", "");
-                    text += &format!("{name} {field}: impossible: {}\n", error.message);
+                    let field =
+                        error.pointer().unwrap_or_default().to_owned().replace("/linux/resources/", "");
+                    text += &format!("{name} {field}: impossible: {}\n", error.message());
                 }
             }
             Err(error) => {
-                text += &format!("{name} error: {error}\n    {}\n", error.help.clone().unwrap_or_default());
+                text += &format!("{name} error: {error}\n    {}\n", error.advice().unwrap_or_default());
             }
         }
     }
@@ -124,7 +125,7 @@ fn without_a_hierarchy_network_limits_are_refused() {
     hybrid.unified = layout(Version::V2).unified;
     let resources = json!({"network": {"classID": 7, "priorities": [{"name": "eth0", "priority": 500}]}});
     let limits = Limits::of(&serde_json::from_value(resources).expect("resources"), &hybrid).expect("sound");
-    let output: Vec<&str> = limits.unsupported.iter().map(|error| error.message.as_str()).collect();
+    let output: Vec<String> = limits.unsupported.iter().map(jobc_sys::Error::message).collect();
     assert_eq!(
         output,
         [

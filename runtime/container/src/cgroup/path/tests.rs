@@ -10,7 +10,7 @@ fn check(written: Option<&str>) -> String {
             if path.absolute { "from the root" } else { "from here" },
             path.names.join(" > ")
         ),
-        Err(error) => format!("{error}; {}", error.help.clone().unwrap_or_default()),
+        Err(error) => format!("{error}; {}", error.advice().unwrap_or_default()),
     }
 }
 

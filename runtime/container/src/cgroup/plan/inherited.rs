@@ -22,7 +22,8 @@ impl Plan {
         let Some(resources) = request.resources else { return Ok(plan) };
         let limits = Limits::of(resources, layout)?;
         let pointers = limits.writable.into_iter().map(|limit| limit.pointer);
-        let unsupported = limits.unsupported.into_iter().filter_map(|error| error.pointer);
+        let unsupported =
+            limits.unsupported.into_iter().filter_map(|error| error.pointer().map(str::to_owned));
         let inherited = InheritedLimits::read(layout);
         for place in pointers.chain(unsupported) {
             if let Some(reason) = inherited.weakness(&place, resources, Rounding::Site) {
@@ -49,10 +50,10 @@ impl Plan {
         InheritedLimits::read(layout).remove_enforced(resources, &mut plan.unenforced);
         match plan.unenforced.first() {
             None => Ok(plan),
-            Some(first) if refused.pointer.as_ref() == Some(&first.place) => Err(refused),
+            Some(first) if refused.pointer() == Some(&first.place) => Err(refused),
             Some(UnenforcedLimit { place, reason }) => {
                 let error = Error::new(Kind::Unenforceable, reason.clone()).at(place);
-                Err(error.help(refused.help.unwrap_or_default()))
+                Err(Error { hints: refused.hints, ..error })
             }
         }
     }
@@ -93,9 +94,6 @@ mod tests {
         // Outside a user namespace a container could make any device's node.
         let error =
             Plan::inherited(&layout, &CgroupRequest { user_namespace: false, ..request }).unwrap_err();
-        assert_eq!(
-            (error.kind, error.pointer.as_deref()),
-            (Kind::Unenforceable, Some("/linux/resources/devices"))
-        );
+        assert_eq!((error.kind, error.pointer()), (Kind::Unenforceable, Some("/linux/resources/devices")));
     }
 }

@@ -52,12 +52,8 @@ impl Refusal {
     /// The error that a limit cannot be enforced for this reason.
     pub(super) fn limit_error(&self, limit: &Limit) -> Error {
         let error = Error::new(Kind::Unenforceable, self.to_string()).at(&limit.pointer);
-        error.help(self.help_or(ALLOW_UNENFORCED_HELP))
-    }
-
-    /// Advice for this reason, or `otherwise` if there is none.
-    pub(super) fn help_or(&self, otherwise: &str) -> String {
-        self.advice().map_or_else(|| otherwise.to_owned(), |advice| format!("{advice}; or {otherwise}"))
+        let hints = self.advice().into_iter().chain([ALLOW_UNENFORCED_HELP.to_owned()]).collect();
+        Error { hints, ..error }
     }
 
     /// The controllers that are missing where others are available.
@@ -77,7 +73,8 @@ impl Refusal {
         )
     }
 
-    fn advice(&self) -> Option<String> {
+    /// What to do for this reason, where there is anything.
+    pub(super) fn advice(&self) -> Option<String> {
         Some(match self {
             Self::NoDelegatedGroup { .. } => "start it in a cgroup of your own, for example with `systemd-run --user --scope --property=Delegate=yes`, or use `jobc oci --systemd-cgroup`".to_owned(),
             Self::ReadOnly { mount, remount } => {

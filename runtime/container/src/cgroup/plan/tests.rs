@@ -99,7 +99,7 @@ fn describe_in(layout: &Layout, path: Option<&str>, scope: Option<&ScopeGroup>, 
     };
     match Plan::of(layout, &request) {
         Ok(plan) => plan.describe().join("\n"),
-        Err(error) => format!("{error}\n    {}", error.help.clone().unwrap_or_default()),
+        Err(error) => format!("{error}\n    {}", error.hints.join("\n    ")),
     }
 }
 
@@ -153,7 +153,8 @@ fn a_user_who_was_given_no_group_gets_none_and_no_limits() {
     let Some(output) = check(lines, "a", None, &memory()) else { return };
     insta::assert_snapshot!(output, @r#"
         config.json: /linux/resources/memory/limit: this user cannot create cgroups in `/cg/a` or above it
-            start it in a cgroup of your own, for example with `systemd-run --user --scope --property=Delegate=yes`, or use `jobc oci --systemd-cgroup`; or remove it from config.json, or run without it with `--allow-unenforced`
+            start it in a cgroup of your own, for example with `systemd-run --user --scope --property=Delegate=yes`, or use `jobc oci --systemd-cgroup`
+            remove it from config.json, or run without it with `--allow-unenforced`
     "#);
     assert_eq!(check(lines, "a", None, &json!({})), Some(String::new()));
 }
@@ -166,7 +167,8 @@ fn a_given_group_that_holds_processes_cannot_limit() {
     };
     insta::assert_snapshot!(output, @r#"
         config.json: /linux/resources/memory/limit: the cgroup `/cg/a` holds processes, so it cannot enable `memory` for its children
-            move its processes to a child: `mkdir /cg/a/main` and write their PIDs to `/cg/a/main/cgroup.procs`; or remove it from config.json, or run without it with `--allow-unenforced`
+            move its processes to a child: `mkdir /cg/a/main` and write their PIDs to `/cg/a/main/cgroup.procs`
+            remove it from config.json, or run without it with `--allow-unenforced`
     "#);
 }
 
@@ -177,7 +179,8 @@ fn a_given_group_without_the_controller_cannot_limit() {
     };
     insta::assert_snapshot!(output, @r#"
         config.json: /linux/resources/memory/limit: the cgroup `/cg/a` does not have the controllers `memory`
-            have root enable them for it (`+memory` in `cgroup.subtree_control` of the parent of `/cg/a`, or `Delegate=` of its unit); or remove it from config.json, or run without it with `--allow-unenforced`
+            have root enable them for it (`+memory` in `cgroup.subtree_control` of the parent of `/cg/a`, or `Delegate=` of its unit)
+            remove it from config.json, or run without it with `--allow-unenforced`
     "#);
 }
 
@@ -225,7 +228,8 @@ fn a_scope_of_the_users_systemd_has_what_that_was_given() {
     let more = json!({"memory": {"limit": 4096}, "cpu": {"shares": 512}});
     insta::assert_snapshot!(check_in(lines, own, path, Some(&scope), &more).expect("not skipped"), @r#"
         config.json: /linux/resources/cpu/shares: the cgroup `/cg/user.slice/user@7.service` of the user's systemd does not have the controllers `cpu`
-            as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\nDelegate=cpu cpuset io memory pids\n' >/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log in again; or remove it from config.json, or run without it with `--allow-unenforced`
+            as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\nDelegate=cpu cpuset io memory pids\n' >/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log in again
+            remove it from config.json, or run without it with `--allow-unenforced`
     "#);
 }
 

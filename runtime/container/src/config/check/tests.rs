@@ -38,9 +38,12 @@ fn check(patch: &Value) -> String {
     let config = Config::read(document.to_string().as_bytes()).expect("a configuration");
     let mut text = format!("{patch}\n");
     for error in config.check() {
-        assert!(!error.message.ends_with('.') && !error.message.starts_with(char::is_uppercase), "{error}");
+        assert!(
+            !error.message().ends_with('.') && !error.message().starts_with(char::is_uppercase),
+            "{error}"
+        );
         text += &format!("    {error}\n");
-        text += &error.help.map(|help| format!("        {help}\n")).unwrap_or_default();
+        text += &error.advice().map(|help| format!("        {help}\n")).unwrap_or_default();
     }
     text
 }
@@ -241,9 +244,9 @@ fn a_refusal_names_every_place() {
     assert_eq!(error.to_string(), "config.json: /root/path: the root path is empty");
     let help =
         "write `rootfs`, or the path of a directory; then see also `/process/cwd`, `/process/oomScoreAdj`";
-    assert_eq!(error.help.as_deref(), Some(help));
+    assert_eq!(error.advice().as_deref(), Some(help));
     let alone = refusal(json!({"root": {"path": ""}})).expect_err("wrong");
-    assert_eq!(alone.help.as_deref(), Some("write `rootfs`, or the path of a directory"));
+    assert_eq!(alone.advice().as_deref(), Some("write `rootfs`, or the path of a directory"));
 }
 
 #[test]

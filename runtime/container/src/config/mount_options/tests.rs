@@ -11,7 +11,7 @@ fn check(kind: &str, options: &str) -> String {
         Err(errors) => {
             for error in errors {
                 text += &format!("  {error}\n");
-                error.help.iter().for_each(|help| text += &format!("    help: {help}\n"));
+                error.hints.iter().for_each(|help| text += &format!("    help: {help}\n"));
             }
         }
     }

@@ -7,7 +7,7 @@ fn check(text: &str) -> String {
         Ok(config) => format!("unknown: {}\n", config.unknown.join(" ")),
         Err(error) => {
             format!("{error}\n")
-                + &error.help.iter().map(|help| format!("  help: {help}\n")).collect::<String>()
+                + &error.hints.iter().map(|help| format!("  help: {help}\n")).collect::<String>()
         }
     };
     format!("{text}\n{output}\n")

@@ -13,7 +13,7 @@ fn check(config: &Value) -> String {
         .iter()
         .map(|error| {
             assert_eq!(error.kind, Kind::Unsupported);
-            format!("    {error}\n        {}\n", error.help.as_deref().expect("an advice"))
+            format!("    {error}\n        {}\n", error.advice().as_deref().expect("an advice"))
         })
         .collect();
     format!("{config}\n{output}")

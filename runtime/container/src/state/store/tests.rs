@@ -29,7 +29,7 @@ fn record(name: &str) -> Record {
 
 /// Errors name the store's directory, which differs from run to run.
 fn output(store: &Store, error: &Error) -> String {
-    let text = format!("{error}\n{}", error.help.as_deref().unwrap_or_default());
+    let text = format!("{error}\n{}", error.advice().as_deref().unwrap_or_default());
     text.replace(store.root().to_str().expect("UTF-8"), "ROOT")
 }
 

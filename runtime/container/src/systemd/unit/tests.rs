@@ -6,7 +6,7 @@ use super::*;
 fn check(path: Option<&str>, user: bool) -> String {
     match Unit::of(path, "demo", user) {
         Ok(unit) => format!("{} in {}: {}", unit.name, unit.slice, unit.groups().join(" > ")),
-        Err(error) => format!("{error}; {}", error.help.clone().unwrap_or_default()),
+        Err(error) => format!("{error}; {}", error.advice().unwrap_or_default()),
     }
 }
 

@@ -121,9 +121,9 @@ impl Git<'_> {
         let began = Instant::now();
         let mut next_check = Duration::from_secs(1);
         loop {
-            let ended = child.try_wait().map_err(|error| {
-                Error::new(Kind::System, format!("cannot wait for `git`: {}", describe_io(&error)))
-            })?;
+            let ended = child
+                .try_wait()
+                .map_err(|error| Error::new(Kind::System, "cannot wait for `git`").because(error))?;
             if let Some(status) = ended {
                 return Ok(status.success());
             }

@@ -154,7 +154,7 @@ mod tests {
     fn check(url: &str, errors: &str) -> String {
         let failure = Failure::new(&["fetch", "--quiet"], url, errors);
         let error = failure.error(Settings::OfUser);
-        format!("{}; {}", error.message, error.help.unwrap_or_default())
+        format!("{}; {}", error.message(), error.advice().unwrap_or_default())
     }
 
     #[test]

@@ -104,7 +104,7 @@ fn image(builder: &Builder<'_>, reference: &str, platform: Option<&str>) -> Step
         (None, Some(fetch)) => fetch.fetch(builder.store, &name, &platform, builder.progress).map_err(
             |error| match unusable {
                 Some(unusable) if unusable.kind == Kind::Unsupported && error.kind != Kind::Unsupported => {
-                    unusable.help(format!("it cannot be pulled either: {}", error.message))
+                    unusable.help(format!("it cannot be pulled either: {}", error.message()))
                 }
                 _ => error,
             },

@@ -156,8 +156,8 @@ pub(super) fn owner(chown: &str, word: &Word, lowers: &[std::path::PathBuf]) -> 
     }
     let layers = Layers::open(lowers).map_err(|errno| Error::system("open the layers", errno))?;
     let account = user::lookup(&layers, chown).map_err(|error| {
-        let refusal = Refusal::new(word.span.clone(), error.message.replace("the container", "the image"));
-        refusal.help(error.help.unwrap_or_default())
+        let refusal = Refusal::new(word.span.clone(), error.message().replace("the container", "the image"));
+        refusal.help(error.advice().unwrap_or_default())
     })?;
     Ok((account.uid, account.gid))
 }

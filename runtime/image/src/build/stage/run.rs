@@ -163,7 +163,7 @@ fn account(lowers: &[std::path::PathBuf], user: &str) -> Result<Account> {
     }
     let layers = Layers::open(lowers).map_err(|errno| Error::system("open the layers", errno))?;
     user::lookup(&layers, user)
-        .map_err(|error| Error { message: error.message.replace("the container", "the image"), ..error })
+        .map_err(|error| Error { what: error.what.replace("the container", "the image"), ..error })
 }
 
 /// /etc/hosts and /etc/resolv.conf: copies of the host's, so that a program that writes to them changes nothing. On a

@@ -41,7 +41,7 @@ impl TreeWriter<'_> {
         target: &str,
     ) -> io::Result<()> {
         let tree = super::super::overlay::mount_layers(&[directory.to_owned()], None)
-            .map_err(|error| io::Error::other(error.message))?;
+            .map_err(|error| io::Error::other(error.message()))?;
         for mut found in find(&tree, ".", &Ignore::default(), false)? {
             if found.exclude(exclude) {
                 self.copy_source(&tree, &found, target)?;

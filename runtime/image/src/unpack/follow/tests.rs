@@ -140,7 +140,7 @@ fn an_error_leaves_nothing() {
         std::thread::sleep(Duration::from_millis(30));
         Err::<(), _>(Error::new(Kind::System, "the network is gone"))
     });
-    assert_eq!(result.expect_err("an error").message, "the network is gone");
+    assert_eq!(result.expect_err("an error").message(), "the network is gone");
     assert_eq!(unpacked(&store), [""; 0]);
 }
 
@@ -159,5 +159,5 @@ fn a_layer_with_another_diff_id_is_an_error_afterwards() {
     assert_eq!(fetched, Ok(()));
     assert_eq!(unpacked(&store), [""; 0]);
     let error = super::super::layers(&store, &image, &ignore_progress, &CONTINUE).expect_err("another layer");
-    assert!(error.message.contains("has the diff ID"), "{error}");
+    assert!(error.message().contains("has the diff ID"), "{error}");
 }

@@ -57,7 +57,9 @@ fn a_written_number_is_kept_or_refused() {
     let owner = |_| Some(PortOwner::Job("web.1".parse().unwrap()));
     let error = choose(&mut fixed, |port| port == 8080, owner).unwrap_err();
     assert_eq!(error.to_string(), "`roles.a.resources.ports.http`: port 8080 is taken by the job `web.1`");
-    assert!(error.help.unwrap().starts_with("stop that job with `jobc stop web.1`, or write another number"));
+    assert!(
+        error.advice().unwrap().starts_with("stop that job with `jobc stop web.1`, or write another number")
+    );
     let mut auto = plan(&[port("x", 20_000, 1, Some(20_000), true)], 1);
     let error = choose(&mut auto, |_| true, |_| None).unwrap_err();
     assert_eq!(error.to_string(), "there are no 1 free ports in a row for `x` of `a`");

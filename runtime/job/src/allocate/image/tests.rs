@@ -68,7 +68,7 @@ fn an_unknown_program_is_refused() {
     let refused = |left: &str, image: Option<&Image>, choice: Option<&str>| {
         let (_dir, bundle) = bundle(left, &json!({"cwd": "/", "user": {"uid": 0, "gid": 0}}));
         refuse_unknown(&bundle, image, "train", choice).err().map_or("fine".to_owned(), |error| {
-            format!("{error}\n{}", error.help.as_deref().unwrap_or_default())
+            format!("{error}\n{}", error.advice().as_deref().unwrap_or_default())
         })
     };
     let unpacked = Image { entrypoint: None, ..image() };

@@ -48,7 +48,7 @@ fn check((plan, tasks): &(JobPlan, Vec<TaskId>), publish_port: &[Publish]) -> St
             let _ = writeln!(text, "{address}:{port} -> {} port {}", targets.join(", "), forward.port);
             text
         }),
-        Err(error) => format!("{error}\n{}\n", error.help.as_deref().unwrap_or_default()),
+        Err(error) => format!("{error}\n{}\n", error.advice().as_deref().unwrap_or_default()),
     }
 }
 

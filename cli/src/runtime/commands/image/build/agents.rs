@@ -176,8 +176,8 @@ mod tests {
         let read = |texts: &[String]| Agents::read(texts).map(|agents| agents.sockets.clone());
         let one = format!("deploy={}", path.display());
         assert_eq!(read(std::slice::from_ref(&one)).unwrap()["deploy"], path);
-        assert!(read(&[one.clone(), one]).unwrap_err().message.contains("two SSH agents"));
-        assert!(read(&["=x".to_owned()]).unwrap_err().message.contains("no id"));
-        assert!(read(&["a=/nowhere/x".to_owned()]).unwrap_err().message.contains("no such file"));
+        assert!(read(&[one.clone(), one]).unwrap_err().message().contains("two SSH agents"));
+        assert!(read(&["=x".to_owned()]).unwrap_err().message().contains("no id"));
+        assert!(read(&["a=/nowhere/x".to_owned()]).unwrap_err().message().contains("no such file"));
     }
 }

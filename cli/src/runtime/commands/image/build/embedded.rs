@@ -106,10 +106,13 @@ fn report(args: &BuildArgs, file: &Dockerfile, error: BuildError) -> ExitCode {
             if line.is_some_and(|line| generated::show_failure(file, line, &error, &output, args.format)) {
                 return ExitCode::from(Outcome::Errors as u8);
             }
-            let place = line.map(|line| format!("{}:{line}: ", file.display_name())).unwrap_or_default();
-            let message = format!("{place}{}", error.message);
             // The configuration of a command's container was generated, so a place in it means nothing to the user.
-            terminal::eprint(&container_error(&Error { message, pointer: None, ..error }));
+            let error = Error { at: None, ..error };
+            let error = match line {
+                Some(line) => error.under(format_args!("{}:{line}", file.display_name())),
+                None => error,
+            };
+            terminal::eprint(&container_error(&error));
             ExitCode::from(Outcome::Errors as u8)
         }
     }

@@ -32,12 +32,13 @@ impl Instruction<'_> {
         sources: &Sources,
     ) -> Option<Diagnostic> {
         let output: Vec<_> = output.iter().map(|line| String::from_utf8_lossy(line)).collect();
+        let help = error.advice();
         let step = FailedStep {
             path: self.path.as_str(),
             text: &String::from_utf8_lossy(self.text),
             line: u32::try_from(self.line).ok()?,
-            message: &error.message,
-            help: error.help.as_deref(),
+            message: &error.message(),
+            help: help.as_deref(),
             output: &output.join("\n"),
         };
         step.finding(map, sources)

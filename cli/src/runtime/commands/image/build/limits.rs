@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn limits_are_read_as_docker_reads_them() {
         let check =
-            |text: &str| ulimit(text).map(|limit| (limit.soft, limit.hard)).map_err(|error| error.message);
+            |text: &str| ulimit(text).map(|limit| (limit.soft, limit.hard)).map_err(|error| error.message());
         assert_eq!(check("nofile=1024:4096"), Ok((1024, 4096)));
         assert_eq!(check("core=0"), Ok((0, 0)));
         assert_eq!(check("memlock=-1"), Ok((u64::MAX, u64::MAX)));

@@ -234,7 +234,7 @@ mod tests {
             ("dest=x", "has no type"),
             ("type=oci,push=true", "unknown field `push=true`"),
         ] {
-            assert!(output(text).unwrap_err().message.contains(words), "{text}");
+            assert!(output(text).unwrap_err().message().contains(words), "{text}");
         }
     }
 
@@ -256,7 +256,7 @@ mod tests {
         );
         assert_eq!(cache("localhost:5000/a:b", "x").unwrap().to_string(), "localhost:5000/a:b");
         for (text, words) in [("type=gha", "unsupported type `gha`"), ("type=registry", "names no image")] {
-            assert!(cache(text, "--cache-to").unwrap_err().message.contains(words), "{text}");
+            assert!(cache(text, "--cache-to").unwrap_err().message().contains(words), "{text}");
         }
     }
 }

@@ -159,7 +159,7 @@ mod tests {
             ("id=k,mode=0400", "unknown field `mode=0400` of a secret"),
             (large.as_str(), "larger than 1 MiB"),
         ] {
-            let message = read(text).unwrap_err().message;
+            let message = read(text).unwrap_err().message();
             assert!(message.contains(expected), "{text}: {message}");
         }
     }

@@ -2,7 +2,7 @@
 
 use jobc_image::build::{Extras, export_cache, import_cache};
 use jobc_image::{Fetch, Platform, ProgressFn, Reference, Store};
-use jobc_sys::error::{Error, Result};
+use jobc_sys::error::Result;
 
 use crate::runtime::message::container_warning;
 use crate::terminal;
@@ -13,7 +13,7 @@ pub(super) fn import(store: &Store, from: &[Reference], fetch: Option<&dyn Fetch
     for reference in from {
         let Some(fetch) = fetch else { continue };
         if let Err(error) = import_one(store, reference, fetch, progress) {
-            let text = format!("the build cache `{reference}` cannot be used: {}", error.message);
+            let text = format!("the build cache `{reference}` cannot be used: {}", error.message());
             terminal::eprint(&container_warning(&text));
         }
     }
@@ -51,10 +51,9 @@ pub(super) fn export(
     let descriptor = export_cache(store, &extras.steps())?;
     let client = crate::runtime::registries::client(plain_http)?;
     for reference in to {
-        client.push(store, &descriptor, &Platform::here(), reference, progress).map_err(|error| Error {
-            message: format!("cannot write the build cache `{reference}`: {}", error.message),
-            ..error
-        })?;
+        client
+            .push(store, &descriptor, &Platform::here(), reference, progress)
+            .map_err(|error| error.under(format_args!("cannot write the build cache `{reference}`")))?;
     }
     Ok(())
 }

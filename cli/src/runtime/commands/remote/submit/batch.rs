@@ -18,7 +18,6 @@ use super::step::{End, Step, each};
 use super::{problems, secrets};
 use crate::input::shorten;
 use crate::output::write;
-use crate::runtime::commands::jobs::failure;
 use crate::runtime::commands::jobs::{Failure, Result};
 use crate::terminal;
 
@@ -97,14 +96,14 @@ impl Batch<'_> {
                 found.iter().for_each(problems::print);
                 Ok(Together::Refused)
             }
-            Err(SubmitError::Failed(error)) => Err(failure(error)),
+            Err(SubmitError::Failed(error)) => Err(error.into()),
         }
     }
 
     fn check_one(&self, index: usize, step: &Step<'_>) -> Result<()> {
         let built = self.built(index)?;
         let submission = self.submission(index, &built)?;
-        step.report(&self.place.check(&submission).map_err(failure)?);
+        step.report(&self.place.check(&submission)?);
         Ok(())
     }
 
@@ -117,7 +116,7 @@ impl Batch<'_> {
                 step.report(&found);
                 Ok(false)
             }
-            Err(SubmitError::Failed(error)) => Err(failure(error)),
+            Err(SubmitError::Failed(error)) => Err(error.into()),
         }
     }
 
@@ -129,7 +128,7 @@ impl Batch<'_> {
     fn built(&self, index: usize) -> Result<BuiltDirectory> {
         let files = self.outputs[index].artifacts.iter();
         BuiltDirectory::of_artifacts(files.map(|file| (file.path.as_str(), file.mode, &file.bytes[..])))
-            .map_err(failure)
+            .map_err(Failure::from)
     }
 
     /// Writes the manifests where the user wants them.
@@ -162,17 +161,17 @@ pub(super) fn submission<'a>(
     user: &'a str,
     directory: &'a Path,
 ) -> Result<Submission<'a>> {
-    let secrets = secrets::of(built, directory).map_err(failure)?;
+    let secrets = secrets::of(built, directory)?;
     Ok(Submission { built, identity, user, directory, images: &[], secrets })
 }
 
 /// Deletes this user's runs of the jobs.
 pub(super) fn replace(place: &dyn RemotePlace, runs: &[Run], user: &str) -> Result<()> {
     let names: BTreeSet<&str> = runs.iter().map(|run| run.identity.job.as_str()).collect();
-    let earlier = place.list().map_err(failure)?;
+    let earlier = place.list()?;
     let is_ours = |job: &str, by: Option<&str>| names.contains(job) && by == Some(user);
     for run in earlier.iter().filter(|run| is_ours(&run.job, run.user.as_deref())) {
-        place.delete(&run.name).map_err(failure)?;
+        place.delete(&run.name)?;
         terminal::eprint(&format!("jobc: deleted `{}`\n", run.name));
     }
     Ok(())

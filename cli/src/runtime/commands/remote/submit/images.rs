@@ -202,8 +202,7 @@ impl ImageRequest {
         let client: Client = registries::client(false)?;
         let tag = &built.digest.hex()[..TAG_LENGTH];
         let destination: Reference = format!("{name}:{tag}").parse()?;
-        let cannot_push =
-            |error: Error| Error { message: format!("cannot push it: {}", error.message), ..error };
+        let cannot_push = |error: Error| error.under("cannot push it");
         let digest = if client.is_pushed(&destination, &built.digest).map_err(cannot_push)? {
             built.digest
         } else {
@@ -230,7 +229,7 @@ pub(super) fn look_up(jobs: &[JobPlan], targets: Option<&Utf8Path>) -> (Pins, Ve
         match resolve(&name) {
             Ok(Some(digest)) => {
                 let signed = signatures::why_unsigned(job, &format!("{name}@{digest}"), targets);
-                if let Some(why) = signed.unwrap_or_else(|error| Some(error.message)) {
+                if let Some(why) = signed.unwrap_or_else(|error| Some(error.message())) {
                     push(false, why, None);
                 }
                 pins.insert(reference.to_owned(), digest);
@@ -257,11 +256,11 @@ pub(super) fn look_up(jobs: &[JobPlan], targets: Option<&Utf8Path>) -> (Pins, Ve
 /// The digest of a name in its registry; none if it is not there.
 fn resolve(name: &str) -> std::result::Result<Option<Digest>, String> {
     let reference: Reference = name.parse().map_err(|error| format!("{error}"))?;
-    let client: Client = registries::client(false).map_err(|error| error.message)?;
+    let client: Client = registries::client(false).map_err(|error| error.message())?;
     match client.resolve(&reference) {
         Ok(found) => Ok(Some(found.digest)),
         Err(error) if error.kind == Kind::State => Ok(None),
-        Err(error) => Err(error.message),
+        Err(error) => Err(error.message()),
     }
 }
 

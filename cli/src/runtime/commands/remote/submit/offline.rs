@@ -17,7 +17,6 @@ use crate::args::FormatArg;
 use crate::outcome::Outcome;
 use crate::report;
 use crate::runtime::commands::jobs::Result;
-use crate::runtime::commands::jobs::failure;
 use crate::terminal;
 
 /// Prints the objects or batch scripts of each job, whose relative paths begin at a directory; `why` is the reason why the
@@ -48,7 +47,7 @@ pub(super) fn show(
     }
     for (job, output) in names.iter().zip(&outputs) {
         let files = output.artifacts.iter().map(|file| (file.path.as_str(), file.mode, &file.bytes[..]));
-        let built = BuiltDirectory::of_artifacts(files).map_err(failure)?;
+        let built = BuiltDirectory::of_artifacts(files)?;
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
         let objects = built.manifests.iter().map(|manifest| {
             let object = &manifest.object;

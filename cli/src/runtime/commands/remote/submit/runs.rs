@@ -6,8 +6,7 @@ use jobc_remote::identity::Identity;
 use jobc_remote::place::{JobState, JobSummary, RemotePlace};
 use jobc_sys::error::{Error, Kind};
 
-use crate::runtime::commands::jobs::Result;
-use crate::runtime::commands::jobs::failure;
+use crate::runtime::commands::jobs::{Failure, Result};
 
 /// Maximum number of names that are tried for a run.
 const MAX_NAMES: u64 = 20;
@@ -39,7 +38,7 @@ impl<'a> Known<'a> {
         if jobs <= 1 {
             return Ok(Self::Asked(place));
         }
-        let all = place.list().map_err(failure)?;
+        let all = place.list()?;
         let names = all.iter().map(|run| run.name.clone()).collect();
         let mut runs = BTreeMap::new();
         // The newest comes first.
@@ -53,7 +52,7 @@ impl<'a> Known<'a> {
 
     fn run_of(&self, identity: &Identity) -> Result<Option<JobSummary>> {
         match self {
-            Self::Asked(place) => Ok(place.runs_of(identity).map_err(failure)?.into_iter().next()),
+            Self::Asked(place) => Ok(place.runs_of(identity)?.into_iter().next()),
             Self::Listed { runs, .. } => {
                 Ok(runs.get(&(identity.job.clone(), identity.label().to_owned())).cloned())
             }
@@ -62,7 +61,7 @@ impl<'a> Known<'a> {
 
     fn is_taken(&self, name: &str) -> Result<bool> {
         match self {
-            Self::Asked(place) => place.is_taken(name).map_err(failure),
+            Self::Asked(place) => place.is_taken(name).map_err(Failure::from),
             Self::Listed { names, .. } => Ok(names.contains(name)),
         }
     }

@@ -133,7 +133,7 @@ mod tests {
             done.fetch_add(1, Ordering::Relaxed);
             Ok(())
         })
-        .map_err(|error| error.message().to_owned())
+        .map_err(|error| error.message())
         .unwrap();
         assert_eq!(done.load(Ordering::Relaxed), 1000);
         let result = for_each(&items, &stopped, &|item| {

@@ -9,7 +9,7 @@ use jobc_image::store::ContentPin;
 use jobc_image::{Descriptor, Platform, ProgressFn, Reference, Store, source, unpack};
 use jobc_job::allocate::StoredRoot;
 use jobc_job::allocate::image::Image;
-use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::signals::Signals;
 
 use crate::args::FormatArg;
@@ -62,10 +62,7 @@ pub(super) fn provide(
         && !path.join("oci-layout").is_file()
     {
         let path = std::fs::canonicalize(path).map_err(|error| {
-            Error::new(
-                Kind::Config,
-                format!("cannot open the root `{}`: {}", path.display(), describe_io(&error)),
-            )
+            Error::new(Kind::Config, format!("cannot open the root `{}`", path.display())).because(error)
         })?;
         let copied = !overlay_note(root).exists() && !can_mount_overlay(&image::open(Some(root))?);
         let root = StoredRoot::shared_directory(path, copied)?;

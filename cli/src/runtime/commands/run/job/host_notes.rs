@@ -72,7 +72,7 @@ pub(crate) fn host_notes(
         }
         let exceeds = |capacity| admission::exceeds_capacity(job, &claim::of(job), capacity);
         errors.extend(capacity.as_ref().ok().and_then(exceeds));
-        notes.extend(errors.iter().map(|error| note(&error.message, error.help.as_deref())));
+        notes.extend(errors.iter().map(|error| note(&error.to_string(), error.advice().as_deref())));
     }
     notes.into_iter().collect()
 }

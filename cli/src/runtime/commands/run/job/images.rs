@@ -177,7 +177,7 @@ fn overlay_error(store: &Store) -> Option<String> {
 /// The same error, at the field of the job file that declares the image.
 pub(super) fn at_image_field(image: &ImagePlan, error: Error) -> Error {
     let field = image.declared_at.to_string().trim_start_matches('/').replace('/', ".");
-    Error { message: format!("`{field}`: {}", error.message), pointer: None, ..error }
+    error.at_field(field)
 }
 
 /// A directory that is a root file system, and not an image to unpack.
