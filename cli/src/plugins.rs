@@ -10,7 +10,7 @@ use std::sync::PoisonError;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::backend::{Backend, Plugins};
-use jobc_compiler::plugin::{self, PluginBackend, Source, TemplateSet};
+use jobc_compiler::plugin::{self, PluginBackend, PluginError, Source, TemplateSet};
 use jobc_schema::BackendName;
 use jobc_schema::target::PluginName;
 
@@ -22,7 +22,7 @@ const MANIFEST: &str = "backend.yaml";
 const MAX_TEMPLATE_BYTES: u64 = 1 << 20;
 
 /// The result of looking up a name.
-type Found = Result<Option<&'static PluginBackend>, String>;
+type Found = Result<Option<&'static PluginBackend>, PluginError>;
 
 /// The plug-ins of a job: looked for when a target names one.
 pub(crate) struct InstalledPlugins {
@@ -59,7 +59,7 @@ impl InstalledPlugins {
         found.entry(name).or_insert_with(load).clone()
     }
 
-    fn load(&self, name: PluginName) -> Result<Option<PluginBackend>, String> {
+    fn load(&self, name: PluginName) -> Result<Option<PluginBackend>, PluginError> {
         for directory in &self.directories {
             let directory = directory.join("backends").join(name.as_str());
             let manifest = directory.join(MANIFEST);
@@ -76,7 +76,7 @@ impl InstalledPlugins {
 }
 
 impl Plugins for InstalledPlugins {
-    fn find(&self, name: PluginName) -> Result<Option<&dyn Backend>, String> {
+    fn find(&self, name: PluginName) -> Result<Option<&dyn Backend>, PluginError> {
         Ok(self.open(name)?.map(|plugin| plugin as &dyn Backend))
     }
 }
@@ -119,30 +119,33 @@ fn user_directory() -> Option<Utf8PathBuf> {
 }
 
 /// Reads a manifest and the templates that it names.
-fn templates(name: PluginName, directory: &Utf8Path) -> Result<PluginBackend, String> {
+fn templates(name: PluginName, directory: &Utf8Path) -> Result<PluginBackend, PluginError> {
     let path = directory.join(MANIFEST);
     let text = read(&path)?;
     let manifest = plugin::read_manifest(&text).map_err(|error| format!("`{path}` is not valid: {error}"))?;
     if manifest.templates.is_empty() {
-        return Err(format!("`{path}` names no `templates`"));
+        return Err(format!("`{path}` names no `templates`").into());
     }
     let mut set = TemplateSet::default();
     for entry in &manifest.templates {
         if entry.template.contains(['/', '\\']) || entry.template.starts_with('.') {
-            return Err(format!("`{path}`: the template `{}` is not a file next to it", entry.template));
+            return Err(
+                format!("`{path}`: the template `{}` is not a file next to it", entry.template).into()
+            );
         }
         set.0.insert(entry.template.clone(), read(&directory.join(&entry.template))?);
     }
-    PluginBackend::new(name, manifest, Source::Templates(set)).map_err(|why| format!("`{path}`: {why}"))
+    Ok(PluginBackend::new(name, manifest, Source::Templates(set))
+        .map_err(|why| format!("`{path}`: {why}"))?)
 }
 
-fn read(path: &Utf8Path) -> Result<String, String> {
+fn read(path: &Utf8Path) -> Result<String, PluginError> {
     let is_large = path.metadata().is_ok_and(|metadata| metadata.len() > MAX_TEMPLATE_BYTES);
     if is_large {
-        return Err(format!("`{path}` has more than {MAX_TEMPLATE_BYTES} bytes"));
+        return Err(format!("`{path}` has more than {MAX_TEMPLATE_BYTES} bytes").into());
     }
     let text = confine::permit(path).and_then(|()| std::fs::read_to_string(path));
     watch::note(path);
     inputs::note_content(path, text.as_ref().ok().map(String::as_bytes));
-    text.map_err(|error| format!("cannot read `{path}`: {error}"))
+    Ok(text.map_err(|error| format!("cannot read `{path}`: {error}"))?)
 }

@@ -3,6 +3,7 @@
 pub mod address;
 pub mod capability;
 pub mod command;
+pub mod errors;
 pub mod limits;
 pub mod reasons;
 pub mod signals;
@@ -20,6 +21,7 @@ use crate::files::Files;
 
 pub use address::{Address, render};
 pub use capability::{Capability, Support};
+pub use errors::{PluginError, Unsupported};
 
 /// Turns a plan into the files of one format.
 pub trait Backend: Sync {
@@ -62,7 +64,7 @@ pub trait Plugins: Sync {
     /// # Errors
     ///
     /// The plug-in exists but cannot be used.
-    fn find(&self, name: PluginName) -> Result<Option<&dyn Backend>, String>;
+    fn find(&self, name: PluginName) -> Result<Option<&dyn Backend>, PluginError>;
 }
 
 /// What may be lost of a job, with a warning, where a backend cannot express it.

@@ -15,10 +15,11 @@ use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::parse::parse;
 use crate::source::{Source as Text, Sources};
 
+pub use crate::backend::PluginError;
 pub use templates::TemplateSet;
 
 /// Sends a request to a program.
-pub type Ask = Box<dyn Fn(&PluginRequest) -> Result<serde_json::Value, String> + Send + Sync>;
+pub type Ask = Box<dyn Fn(&PluginRequest) -> Result<serde_json::Value, PluginError> + Send + Sync>;
 
 /// The implementation of a plug-in.
 pub enum Source {
@@ -41,7 +42,7 @@ impl PluginBackend {
     /// # Errors
     ///
     /// Fails if the manifest has another version, or names unknown features.
-    pub fn new(name: PluginName, manifest: PluginManifest, source: Source) -> Result<Self, String> {
+    pub fn new(name: PluginName, manifest: PluginManifest, source: Source) -> Result<Self, PluginError> {
         check_contract(manifest.contract)?;
         let named = manifest.expresses.iter().chain(manifest.lossy.keys()).chain(manifest.refuses.keys());
         for feature in named {
@@ -51,11 +52,11 @@ impl PluginBackend {
                 let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
                 return Err(format!(
                     "its manifest names the unknown feature `{feature}`{near}; `jobc backends` lists the features"
-                ));
+                ).into());
             }
         }
         if matches!(source, Source::Program(_)) && !manifest.templates.is_empty() {
-            return Err("its manifest has `templates`, which only `backend.yaml` may have".to_owned());
+            return Err("its manifest has `templates`, which only `backend.yaml` may have".into());
         }
         Ok(Self { name, manifest, source })
     }
@@ -65,7 +66,7 @@ impl PluginBackend {
     /// # Errors
     ///
     /// Fails if its response violates the contract.
-    pub fn of_program(name: PluginName, ask: Ask) -> Result<Self, String> {
+    pub fn of_program(name: PluginName, ask: Ask) -> Result<Self, PluginError> {
         let request = PluginRequest { contract: CONTRACT, operation: PluginOperation::Describe };
         let answer = ask(&request)?;
         let manifest: PluginManifest =
@@ -78,7 +79,7 @@ impl PluginBackend {
         &self.manifest
     }
 
-    fn answer(&self, job: &JobPlan, context: &Context<'_>) -> Result<PluginAnswer, String> {
+    fn answer(&self, job: &JobPlan, context: &Context<'_>) -> Result<PluginAnswer, PluginError> {
         let to_job = format!("../{}", context.to_job);
         let settings = job.target.settings.plugins.get(self.name.as_str()).cloned().unwrap_or_default();
         match &self.source {
@@ -91,7 +92,8 @@ impl PluginBackend {
                     to_job,
                 };
                 let answer = ask(&PluginRequest { contract: CONTRACT, operation })?;
-                serde_json::from_value(answer).map_err(|error| format!("its answer is not valid: {error}"))
+                Ok(serde_json::from_value(answer)
+                    .map_err(|error| format!("its answer is not valid: {error}"))?)
             }
         }
     }
@@ -102,23 +104,23 @@ impl PluginBackend {
 /// # Errors
 ///
 /// Fails if it is not YAML, or violates the contract; the error has the line.
-pub fn read_manifest(text: &str) -> Result<PluginManifest, String> {
+pub fn read_manifest(text: &str) -> Result<PluginManifest, PluginError> {
     let (mut sources, mut sink) = (Sources::new(), Sink::new());
     let id = sources.add(Text::new("backend.yaml", text));
     let document = parse(&sources, id, &mut sink).filter(|_| !sink.has_errors());
     let Some(document) = document else {
         let style = TextStyle::default();
         let found = render(Format::Short, &sources, &sink.finish(), &style);
-        return Err(found.lines().next().unwrap_or("it is empty").to_owned());
+        return Err(found.lines().next().unwrap_or("it is empty").into());
     };
-    serde_json::from_value(document.to_json()).map_err(|error| error.to_string())
+    Ok(serde_json::from_value(document.to_json()).map_err(|error| error.to_string())?)
 }
 
-fn check_contract(version: u32) -> Result<(), String> {
+fn check_contract(version: u32) -> Result<(), PluginError> {
     if version == CONTRACT {
         return Ok(());
     }
-    Err(format!("it speaks version {version} of the contract, and this jobc version {CONTRACT}"))
+    Err(format!("it speaks version {version} of the contract, and this jobc version {CONTRACT}").into())
 }
 
 impl Backend for PluginBackend {
@@ -166,7 +168,7 @@ impl Backend for PluginBackend {
 }
 
 /// The error for a plug-in that violates the contract.
-pub(crate) fn failed(job: &JobPlan, name: PluginName, why: &str) -> Diagnostic {
+pub(crate) fn failed(job: &JobPlan, name: PluginName, why: &PluginError) -> Diagnostic {
     let wanted = &job.target.settings.backends;
     let index = wanted.iter().position(|wanted| wanted.as_str() == name.as_str()).unwrap_or_default();
     Diagnostic::error(codes::PLUGIN_FAILED, format!("the plug-in `{}` failed: {why}", name.as_str()))

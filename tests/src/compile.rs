@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
-use jobc_compiler::backend::{Backend, Losses, Plugins};
+use jobc_compiler::backend::{Backend, Losses, PluginError, Plugins};
 use jobc_compiler::built_in_targets::built_in_targets;
 use jobc_compiler::compile::{Output, Request, build, check_all, lower_all, plan};
 use jobc_compiler::diagnostic::render::{Format, TextStyle, render};
@@ -288,7 +288,7 @@ pub fn until(
 struct NoPlugins;
 
 impl Plugins for NoPlugins {
-    fn find(&self, _name: PluginName) -> Result<Option<&dyn Backend>, String> {
+    fn find(&self, _name: PluginName) -> Result<Option<&dyn Backend>, PluginError> {
         Ok(None)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use jobc_compiler::plugin::Ask;
+use jobc_compiler::plugin::{Ask, PluginError};
 use jobc_schema::exchange::PluginRequest;
 use jobc_schema::target::PluginName;
 
@@ -58,7 +58,7 @@ pub(super) fn ask(program: PathBuf) -> Ask {
     Box::new(move |request| run(&program, request))
 }
 
-fn run(program: &std::path::Path, request: &PluginRequest) -> Result<serde_json::Value, String> {
+fn run(program: &std::path::Path, request: &PluginRequest) -> Result<serde_json::Value, PluginError> {
     let request = serde_json::to_vec(request).map_err(|error| error.to_string())?;
     let mut command = command(program)?;
     command.env_clear();
@@ -79,23 +79,23 @@ fn run(program: &std::path::Path, request: &PluginRequest) -> Result<serde_json:
     if !status.success() {
         let end = status.code().map_or_else(|| status.to_string(), |code| format!("exit code {code}"));
         let errors: String = errors.trim().chars().take(MAX_ERROR_TEXT).collect();
-        return Err(if errors.is_empty() {
+        return Err(PluginError::from(if errors.is_empty() {
             format!("it ended with {end}")
         } else {
             format!("it ended with {end}: {errors}")
-        });
+        }));
     }
-    serde_json::from_slice(&answer).map_err(|error| format!("its answer is not JSON: {error}"))
+    Ok(serde_json::from_slice(&answer).map_err(|error| format!("its answer is not JSON: {error}"))?)
 }
 
 /// The program in the sandbox, unless the user allows more.
-fn command(program: &std::path::Path) -> Result<Command, String> {
+fn command(program: &std::path::Path) -> Result<Command, PluginError> {
     if std::env::var_os("JOBC_PLUGIN_SANDBOX").is_some_and(|value| value == "off") {
         return Ok(Command::new(program));
     }
     let Some(word) = SANDBOX.get() else {
         return Err(
-            "this jobc has no sandbox for it; set JOBC_PLUGIN_SANDBOX=off to start it without one".to_owned()
+            "this jobc has no sandbox for it; set JOBC_PLUGIN_SANDBOX=off to start it without one".into()
         );
     };
     let own = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
@@ -105,8 +105,8 @@ fn command(program: &std::path::Path) -> Result<Command, String> {
 }
 
 /// Writes the request and reads the answer and the errors, all at the same time: a pipe holds 64 KiB.
-fn talk(child: &mut Child, request: Vec<u8>) -> Result<(Vec<u8>, String), String> {
-    let missing = || "it has no pipes".to_owned();
+fn talk(child: &mut Child, request: Vec<u8>) -> Result<(Vec<u8>, String), PluginError> {
+    let missing = || PluginError::from("it has no pipes");
     let mut stdin = child.stdin.take().ok_or_else(missing)?;
     let stdout = child.stdout.take().ok_or_else(missing)?;
     let stderr = child.stderr.take().ok_or_else(missing)?;
@@ -137,13 +137,13 @@ fn talk(child: &mut Child, request: Vec<u8>) -> Result<(Vec<u8>, String), String
     for _ in 0..2 {
         match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok((true, Ok(bytes))) if bytes.len() as u64 > MAX_ANSWER_BYTES => {
-                return Err(format!("its answer has more than {} MiB", MAX_ANSWER_BYTES >> 20));
+                return Err(format!("its answer has more than {} MiB", MAX_ANSWER_BYTES >> 20).into());
             }
             Ok((true, Ok(bytes))) => answer = bytes,
             Ok((false, Ok(bytes))) => errors = String::from_utf8_lossy(&bytes).into_owned(),
-            Ok((_, Err(error))) => return Err(format!("its output cannot be read: {error}")),
+            Ok((_, Err(error))) => return Err(format!("its output cannot be read: {error}").into()),
             Err(RecvTimeoutError::Timeout) => {
-                return Err(format!("timed out after {seconds}s"));
+                return Err(format!("timed out after {seconds}s").into());
             }
             Err(RecvTimeoutError::Disconnected) => break,
         }

@@ -1,5 +1,7 @@
 //! The limits of a task that the kernel enforces: the numbers that bundles and cgroup files share.
 
+use std::fmt;
+
 use jobc_schema::Pointer;
 use jobc_schema::plan::{IoPlan, JobPlan, RolePlan};
 
@@ -197,7 +199,7 @@ pub fn check_settings(job: &JobPlan, sink: &mut Sink) {
         {
             let message = format!("invalid list of CPUs or memory nodes `{list}`");
             let diagnostic = Diagnostic::error(codes::KERNEL_LIST, message)
-                .at_place(Place::target(&at.key(key)), why)
+                .at_place(Place::target(&at.key(key)), why.to_string())
                 .note("write numbers and ranges in ascending order, such as `0-7,16`");
             let mended = list.split(',').map(ascending).collect::<Vec<_>>().join(",");
             sink.push(if check_list(&mended).is_ok() {
@@ -218,16 +220,34 @@ fn ascending(part: &str) -> String {
     }
 }
 
+/// What is wrong with a list of numbers and ranges.
+#[derive(Debug, PartialEq, Eq)]
+enum ListError<'t> {
+    Descending(u16, u16),
+    NotANumber(&'t str),
+}
+
+impl fmt::Display for ListError<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Descending(first, last) => {
+                write!(f, "the range is in descending order; write `{last}-{first}`")
+            }
+            Self::NotANumber(part) => {
+                write!(f, "`{part}` is neither a number nor a range of numbers below 65536")
+            }
+        }
+    }
+}
+
 /// Checks a list as the kernel reads it: `0-7,16`.
-fn check_list(written: &str) -> Result<(), String> {
+fn check_list(written: &str) -> Result<(), ListError<'_>> {
     for part in written.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         match (first.parse::<u16>(), last.parse::<u16>()) {
             (Ok(first), Ok(last)) if first <= last => {}
-            (Ok(first), Ok(last)) => {
-                return Err(format!("the range is in descending order; write `{last}-{first}`"));
-            }
-            _ => return Err(format!("`{part}` is neither a number nor a range of numbers below 65536")),
+            (Ok(first), Ok(last)) => return Err(ListError::Descending(first, last)),
+            _ => return Err(ListError::NotANumber(part)),
         }
     }
     Ok(())

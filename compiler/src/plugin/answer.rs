@@ -6,6 +6,7 @@ use camino::{Utf8Component, Utf8Path};
 use jobc_schema::Pointer;
 use jobc_schema::exchange::{PluginAnswer, PluginDiagnostic, PluginFile, PluginOrigin};
 
+use super::PluginError;
 use crate::backend::{Content, File, FilePart, Origin, PartSource};
 use crate::diagnostic::{Diagnostic, Severity, Sink, codes};
 
@@ -19,9 +20,11 @@ const MAX_DIAGNOSTICS: usize = 1_000;
 /// # Errors
 ///
 /// Returns how the response violates the contract.
-pub(super) fn files(answer: PluginAnswer, sink: &mut Sink) -> Result<Vec<File>, String> {
+pub(super) fn files(answer: PluginAnswer, sink: &mut Sink) -> Result<Vec<File>, PluginError> {
     if answer.files.len() > MAX_FILES || answer.diagnostics.len() > MAX_DIAGNOSTICS {
-        return Err(format!("it answers with more than {MAX_FILES} files or {MAX_DIAGNOSTICS} diagnostics"));
+        return Err(
+            format!("it answers with more than {MAX_FILES} files or {MAX_DIAGNOSTICS} diagnostics").into()
+        );
     }
     for diagnostic in &answer.diagnostics {
         sink.push(finding(diagnostic)?);
@@ -30,21 +33,21 @@ pub(super) fn files(answer: PluginAnswer, sink: &mut Sink) -> Result<Vec<File>, 
     let mut files = Vec::new();
     for file in answer.files {
         if !seen.insert(file.path.clone()) {
-            return Err(format!("it writes `{}` twice", file.path));
+            return Err(format!("it writes `{}` twice", file.path).into());
         }
         files.push(self::file(file)?);
     }
     Ok(files)
 }
 
-fn file(file: PluginFile) -> Result<File, String> {
+fn file(file: PluginFile) -> Result<File, PluginError> {
     let PluginFile { path, executable, text, yaml, json, origins } = file;
     check_path(&path)?;
     let content = match (text, yaml, json) {
         (Some(text), None, None) => Content::Text(text),
         (None, Some(value), None) => Content::Yaml(value),
         (None, None, Some(value)) => Content::Json(value),
-        _ => return Err(format!("`{path}` must have one of `text`, `yaml` and `json`")),
+        _ => return Err(format!("`{path}` must have one of `text`, `yaml` and `json`").into()),
     };
     let is_text = matches!(content, Content::Text(_));
     let mut out = File::new(path.clone(), content);
@@ -56,7 +59,7 @@ fn file(file: PluginFile) -> Result<File, String> {
     Ok(out)
 }
 
-fn check_path(path: &str) -> Result<(), String> {
+fn check_path(path: &str) -> Result<(), PluginError> {
     let is_plain = !path.is_empty()
         && path.len() <= 200
         && !path.contains(['\\', '\0', '\n', ':'])
@@ -65,27 +68,27 @@ fn check_path(path: &str) -> Result<(), String> {
     if is_plain {
         return Ok(());
     }
-    Err(format!("`{}` is not a relative path of plain names", path.escape_debug()))
+    Err(format!("`{}` is not a relative path of plain names", path.escape_debug()).into())
 }
 
-fn origin(origin: PluginOrigin, is_text: bool) -> Result<Origin, String> {
+fn origin(origin: PluginOrigin, is_text: bool) -> Result<Origin, PluginError> {
     let part = match (origin.pointer, origin.line) {
         (Some(pointer), None) if !is_text => FilePart::Pointer(parse(&pointer)?),
         (None, Some(line @ 1..)) if is_text => FilePart::Line(line),
-        _ => return Err("has neither the `line` of a text nor the `pointer` of a value".to_owned()),
+        _ => return Err("has neither the `line` of a text nor the `pointer` of a value".into()),
     };
     Ok(Origin { part, from: PartSource::Spec(parse(&origin.spec)?) })
 }
 
 /// Parses a JSON Pointer (RFC 6901).
-fn parse(text: &str) -> Result<Pointer, String> {
+fn parse(text: &str) -> Result<Pointer, PluginError> {
     if !text.is_empty() && !text.starts_with('/') {
-        return Err(format!("has `{text}`, which is not a JSON Pointer"));
+        return Err(format!("has `{text}`, which is not a JSON Pointer").into());
     }
     Ok(Pointer::ROOT.keys(Pointer::new(text).segments()))
 }
 
-fn finding(found: &PluginDiagnostic) -> Result<Diagnostic, String> {
+fn finding(found: &PluginDiagnostic) -> Result<Diagnostic, PluginError> {
     let severity = if found.error { Severity::Error } else { Severity::Warning };
     let at = found.at.as_deref().unwrap_or_default();
     let at = parse(at).map_err(|why| format!("a diagnostic {why}"))?;

@@ -10,6 +10,8 @@ use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior, Value as EngineValue, context};
 use serde_json::{Map, Value};
 
+use super::PluginError;
+
 /// The maximum number of steps of one template, which ends endless loops.
 const FUEL: u64 = 10_000_000;
 /// The maximum size of a generated file in bytes.
@@ -27,7 +29,7 @@ impl TemplateSet {
         job: &JobPlan,
         settings: &Map<String, Value>,
         to_job: &str,
-    ) -> Result<PluginAnswer, String> {
+    ) -> Result<PluginAnswer, PluginError> {
         let engine = self.engine()?;
         let plan = serde_json::to_value(job).map_err(|error| error.to_string())?;
         let roles = plan.get("roles").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -47,7 +49,7 @@ impl TemplateSet {
                     .and_then(|template| template.render(&values))
                     .map_err(|error| shown(&format!("template `{}`", entry.template), &error))?;
                 if text.len() > MAX_FILE_BYTES {
-                    return Err(format!("`{path}` has more than {MAX_FILE_BYTES} bytes"));
+                    return Err(format!("`{path}` has more than {MAX_FILE_BYTES} bytes").into());
                 }
                 answer.files.push(PluginFile {
                     path,
@@ -60,7 +62,7 @@ impl TemplateSet {
         Ok(answer)
     }
 
-    fn engine(&self) -> Result<Environment<'_>, String> {
+    fn engine(&self) -> Result<Environment<'_>, PluginError> {
         let mut engine = Environment::new();
         engine.set_undefined_behavior(UndefinedBehavior::Strict);
         engine.set_fuel(Some(FUEL));

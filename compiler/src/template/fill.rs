@@ -49,11 +49,11 @@ fn string(text: String, span: Span, scope: Scope<'_>, sink: &mut Sink) -> Node {
         let whole = &rest[start..start + length + 2];
         out.push_str(&rest[..start]);
         match value(whole, scope) {
-            Ok(Filled::Value(node)) if whole == text.trim() => return node.clone(),
-            Ok(Filled::Value(node)) => out.push_str(&scalar_text(node)),
-            Ok(Filled::Directory(path)) => out.push_str(path),
-            Ok(Filled::Other) => out.push_str(whole),
-            Err(message) => {
+            Filled::Value(node) if whole == text.trim() => return node.clone(),
+            Filled::Value(node) => out.push_str(&scalar_text(node)),
+            Filled::Directory(path) => out.push_str(path),
+            Filled::Other => out.push_str(whole),
+            Filled::Wrong(message) => {
                 let known = suggest::list(scope.values.keys().map(String::as_str));
                 sink.push(
                     Diagnostic::error(codes::TEMPLATE_EXPRESSION, message)
@@ -76,22 +76,27 @@ enum Filled<'v> {
     Directory(&'v str),
     /// An expression for a later pass.
     Other,
+    /// Nothing that a template can have: why.
+    Wrong(String),
 }
 
-fn value<'v>(whole: &str, scope: Scope<'v>) -> Result<Filled<'v>, String> {
+fn value<'v>(whole: &str, scope: Scope<'v>) -> Filled<'v> {
     let inside = whole[3..whole.len() - 2].trim();
     if inside == "template.directory" {
-        return scope.directory.map(Filled::Directory).ok_or_else(|| {
-            "only a template in a directory of this host has a directory; of a template from Git, `from` of `files` can name its files".to_owned()
-        });
+        return scope.directory.map_or_else(
+            || Filled::Wrong("only a template in a directory of this host has a directory; of a template from Git, `from` of `files` can name its files".to_owned()),
+            Filled::Directory,
+        );
     }
     if let Some(name) = inside.strip_prefix("template.") {
-        return Err(format!("unknown name `template.{name}`; write `template.directory`"));
+        return Filled::Wrong(format!("unknown name `template.{name}`; write `template.directory`"));
     }
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if let Some(name) = inside.strip_prefix("with.").filter(|name| name.chars().all(is_name)) {
-        let found = scope.values.get(name).map(Filled::Value);
-        return found.ok_or_else(|| format!("the template has no parameter `{name}`"));
+        return scope
+            .values
+            .get(name)
+            .map_or_else(|| Filled::Wrong(format!("the template has no parameter `{name}`")), Filled::Value);
     }
     let uses_with = inside.match_indices("with").any(|(at, _)| {
         let before = inside[..at].chars().next_back();
@@ -99,11 +104,11 @@ fn value<'v>(whole: &str, scope: Scope<'v>) -> Result<Filled<'v>, String> {
         !before.is_some_and(|c| is_name(c) || c == '.') && matches!(after, Some('.' | '[') | None)
     });
     if uses_with {
-        return Err(format!(
+        return Filled::Wrong(format!(
             "`{whole}` is more than the name of a parameter: in a template write only `${{{{ with.NAME }}}}`"
         ));
     }
-    Ok(Filled::Other)
+    Filled::Other
 }
 
 /// A scalar as written.

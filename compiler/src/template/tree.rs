@@ -4,7 +4,7 @@
 //! `jobc template files 1`, and for each file, sorted by path, a line `LENGTH PATH` and its content with a newline.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use sha2::{Digest as _, Sha256};
 
@@ -19,21 +19,42 @@ pub const MAX_BYTES: usize = 4 << 20;
 /// Files by path. A path is relative, with `/` between names.
 pub type Tree = BTreeMap<String, Vec<u8>>;
 
+/// Why files cannot be a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PackError {
+    /// There are too many.
+    TooMany,
+    /// They are too large.
+    TooLarge,
+    /// A path has `..` or a control character.
+    InvalidPath(String),
+}
+
+impl fmt::Display for PackError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooMany => write!(f, "it has more than {MAX_FILES} files"),
+            Self::TooLarge => write!(f, "its files have more than {} MiB", MAX_BYTES >> 20),
+            Self::InvalidPath(path) => write!(f, "the path `{}` is invalid", path.escape_debug()),
+        }
+    }
+}
+
 /// Packs files.
 ///
 /// # Errors
-/// Fails for a tree that is not allowed: too many or too large files, or a path with `..` or a control character.
-pub fn pack(tree: &Tree) -> Result<Vec<u8>, String> {
+/// Fails for a tree that is not allowed.
+pub fn pack(tree: &Tree) -> Result<Vec<u8>, PackError> {
     if tree.len() > MAX_FILES {
-        return Err(format!("it has more than {MAX_FILES} files"));
+        return Err(PackError::TooMany);
     }
     if tree.values().map(Vec::len).sum::<usize>() > MAX_BYTES {
-        return Err(format!("its files have more than {} MiB", MAX_BYTES >> 20));
+        return Err(PackError::TooLarge);
     }
     let mut out = HEADER.to_vec();
     for (path, bytes) in tree {
         if !is_path(path) {
-            return Err(format!("the path `{}` is invalid", path.escape_debug()));
+            return Err(PackError::InvalidPath(path.clone()));
         }
         out.extend(format!("{} {path}\n", bytes.len()).bytes());
         out.extend(bytes);

@@ -3,7 +3,7 @@
 use jobc_compiler::backend::{Backend as _, Capability, Context, File, Losses, Support};
 use jobc_compiler::diagnostic::{Severity, Sink};
 use jobc_compiler::files::MemoryFiles;
-use jobc_compiler::plugin::PluginBackend;
+use jobc_compiler::plugin::{PluginBackend, PluginError};
 use jobc_compiler::source::Source;
 use jobc_schema::BackendName;
 use jobc_schema::plan::JobPlan;
@@ -22,8 +22,8 @@ const TARGET: &str = "test";
 pub(crate) fn run(name: &str) -> Outcome {
     let plugin = match name.parse() {
         Ok(BackendName::Plugin(plugin)) => InstalledPlugins::here().open(plugin),
-        Ok(_) => Err(format!("`{name}` is a backend of jobc, not a plug-in")),
-        Err(error) => Err(error.to_string()),
+        Ok(_) => Err(format!("`{name}` is a backend of jobc, not a plug-in").into()),
+        Err(error) => Err(error.to_string().into()),
     };
     let plugin = match plugin {
         Ok(Some(plugin)) => plugin,
@@ -71,18 +71,18 @@ fn job(name: &str, capability: Capability) -> Option<JobPlan> {
 }
 
 /// Lowers a job twice: both times without an error, and with the same files.
-fn same_files(plugin: &PluginBackend, job: &JobPlan) -> Result<(), String> {
+fn same_files(plugin: &PluginBackend, job: &JobPlan) -> Result<(), PluginError> {
     let first = lower(plugin, job)?;
     if first.is_empty() {
-        return Err("it writes no files".to_owned());
+        return Err("it writes no files".into());
     }
     if lower(plugin, job)? != first {
-        return Err("it writes other files for the same job".to_owned());
+        return Err("it writes other files for the same job".into());
     }
     Ok(())
 }
 
-fn lower(plugin: &PluginBackend, job: &JobPlan) -> Result<Vec<File>, String> {
+fn lower(plugin: &PluginBackend, job: &JobPlan) -> Result<Vec<File>, PluginError> {
     let files = MemoryFiles::default();
     let context = Context {
         files: &files,
@@ -95,5 +95,5 @@ fn lower(plugin: &PluginBackend, job: &JobPlan) -> Result<Vec<File>, String> {
     let mut sink = Sink::new();
     let written = plugin.lower(job, &context, &mut sink);
     let error = sink.diagnostics().iter().find(|found| found.severity == Severity::Error);
-    error.map_or(Ok(written), |error| Err(error.message.clone()))
+    error.map_or(Ok(written), |error| Err(error.message.as_str().into()))
 }

@@ -31,7 +31,7 @@ fn lists_are_read_as_the_kernel_does() {
         assert_eq!(check_list(good), Ok(()), "{good}");
     }
     let check = |list: &str, part: &str| {
-        let why = check_list(list).unwrap_err();
+        let why = check_list(list).unwrap_err().to_string();
         assert!(why.contains(part), "{list}: {why}");
     };
     check("7-0", "write `0-7`");

@@ -3,6 +3,7 @@
 use jobc_schema::plan::{JobPlan, RolePlan};
 use k8s_openapi::api::core::v1::{Capabilities, SeccompProfile, SecurityContext, Volume};
 
+use crate::backend::Unsupported;
 use crate::stdlib::providers;
 
 use super::gpu::PodRequest;
@@ -116,7 +117,7 @@ fn of_devices<'a>(
 ///
 /// The kubelet gives files of ConfigMaps and Secrets the group `fsGroup` and lets it read them (`SetVolumeOwnership` of
 /// k8s.io/kubernetes, pkg/volume), but does the same to all files of a claim.
-pub(super) fn file_group(job: &JobPlan, role: &RolePlan) -> Result<Option<i64>, String> {
+pub(super) fn file_group(job: &JobPlan, role: &RolePlan) -> Result<Option<i64>, Unsupported> {
     let user = role.user.as_deref().and_then(|user| user_numbers(user).ok());
     let Some((user, group)) = user.filter(|(user, _)| *user > 0) else { return Ok(None) };
     let provided = |name: &str| {
@@ -136,14 +137,14 @@ pub(super) fn file_group(job: &JobPlan, role: &RolePlan) -> Result<Option<i64>, 
     if own.any(|file| file.mode & 0o101 == 0o100) {
         return Err(
             "files of a pod belong to root, and its `fsGroup` lets the user read them but not execute them; write `mode: \"0755\"`"
-                .to_owned(),
+                .into(),
         );
     }
     if let Some(mount) = claim {
         return Err(format!(
             "files of a pod belong to root; its `fsGroup` would let the user read them, but would change the group of all files of the claim of `{}`; write `mode: \"0644\"`",
             mount.volume
-        ));
+        ).into());
     }
     Ok(Some(group.unwrap_or(user)))
 }
@@ -151,7 +152,7 @@ pub(super) fn file_group(job: &JobPlan, role: &RolePlan) -> Result<Option<i64>, 
 /// The numbers of `USER[:GROUP]`; the reason where it holds a name that only the image knows.
 ///
 /// `root` is 0 in every image.
-pub(super) fn user_numbers(user: &str) -> Result<(i64, Option<i64>), String> {
+pub(super) fn user_numbers(user: &str) -> Result<(i64, Option<i64>), Unsupported> {
     let number = |text: &str| {
         match text {
         "root" => Ok(0),
@@ -176,7 +177,7 @@ mod tests {
     fn users_are_numbers() {
         assert_eq!(user_numbers("1000:100"), Ok((1000, Some(100))));
         assert_eq!(user_numbers("root"), Ok((0, None)));
-        assert!(user_numbers("mpi").unwrap_err().contains("`id mpi`"));
+        assert!(user_numbers("mpi").unwrap_err().0.contains("`id mpi`"));
         assert!(user_numbers("99999999999").is_err());
     }
 }

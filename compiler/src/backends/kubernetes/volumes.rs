@@ -10,6 +10,8 @@ use k8s_openapi::api::core::v1::{
     VolumeMount, VolumeResourceRequirements,
 };
 
+use crate::backend::Unsupported;
+
 use super::cluster::Cluster;
 use super::devices;
 use super::origins::Origins;
@@ -136,7 +138,11 @@ fn volume_name(name: &str, plan: &VolumePlan) -> String {
 }
 
 /// What provides a volume of the job, or why nothing does and what to write.
-pub(super) fn volume(name: &str, plan: &VolumePlan, settings: &KubernetesTarget) -> Result<Volume, String> {
+pub(super) fn volume(
+    name: &str,
+    plan: &VolumePlan,
+    settings: &KubernetesTarget,
+) -> Result<Volume, Unsupported> {
     let is_memory =
         matches!(plan.source, VolumeSource::Memory { .. } | VolumeSource::Job { in_memory: true });
     if let Some(entry) = settings.storage.get(name).filter(|_| !is_memory) {
@@ -151,7 +157,8 @@ pub(super) fn volume(name: &str, plan: &VolumePlan, settings: &KubernetesTarget)
             return Err(format!(
                 "`{path}` is relative to the job file and does not exist on the nodes of a cluster; {}",
                 write("{pvc: NAME}")
-            ));
+            )
+            .into());
         }
         VolumeSource::Path { path } if settings.host_paths => {
             volume.host_path = Some(host_path(path, plan.kind));
@@ -160,49 +167,49 @@ pub(super) fn volume(name: &str, plan: &VolumePlan, settings: &KubernetesTarget)
             return Err(format!(
                 "`{path}` is a path on one host, and a pod can run on any host; {}, or `host_paths: true` if every node has that path",
                 write("{pvc: NAME}")
-            ));
+            ).into());
         }
         VolumeSource::S3 { bucket, .. } => {
             return Err(format!(
                 "a pod cannot mount the bucket `{bucket}` directly; {} for a claim that a CSI driver fills from it",
                 write("{pvc: NAME}")
-            ));
+            ).into());
         }
         VolumeSource::Https { .. } => {
             return Err(format!(
                 "this version does not download files into pods; put the file on a volume and {}, or download it in `setup`",
                 write("{pvc: NAME}")
-            ));
+            ).into());
         }
         VolumeSource::Git { .. } => {
             return Err(format!(
                 "this version does not clone repositories into pods; clone it in `setup`, copy it into the image, or {}",
                 write("{pvc: NAME}")
-            ));
+            ).into());
         }
         VolumeSource::Job { in_memory: true } => {
             return Err(format!(
                 "pods share no memory, and roles are pods of their own; run both programs in one role, with `resources: {{shm: 8GiB}}` instead of `{name}`"
-            ));
+            ).into());
         }
         VolumeSource::Job { in_memory: false } => {
             return Err(format!(
                 "a cluster has no directory that several pods share and that ends with a job; {} for a claim that several nodes can mount, in which the job gets a directory of its own",
                 write("{pvc: NAME}")
-            ));
+            ).into());
         }
         VolumeSource::Memory { size_bytes } => volume.empty_dir = Some(memory(*size_bytes)),
         VolumeSource::Instance { size_bytes } => volume.empty_dir = Some(own_directory(*size_bytes)),
         VolumeSource::Code { .. } => volume.empty_dir = Some(own_directory(None)),
         VolumeSource::Target {} => {
-            return Err(format!("the target has no storage for `{name}`; {}", write("{pvc: NAME}")));
+            return Err(format!("the target has no storage for `{name}`; {}", write("{pvc: NAME}")).into());
         }
     }
     Ok(volume)
 }
 
 /// What an entry of the target's `storage` provides.
-fn from_entry(name: &str, entry: &Storage, plan: &VolumePlan) -> Result<Volume, String> {
+fn from_entry(name: &str, entry: &Storage, plan: &VolumePlan) -> Result<Volume, Unsupported> {
     let mut volume = Volume::default();
     let count = usize::from(entry.pvc.is_some())
         + usize::from(entry.host_path.is_some())
@@ -212,7 +219,7 @@ fn from_entry(name: &str, entry: &Storage, plan: &VolumePlan) -> Result<Volume, 
     if count != 1 {
         return Err(format!(
             "the target's `storage` entry `{name}` must have exactly one of `pvc`, `host_path`, `nfs`, `ephemeral`, `claim`"
-        ));
+        ).into());
     }
     let size = if let VolumeSource::Instance { size_bytes } = plan.source { Some(size_bytes) } else { None };
     match (&entry.claim, size) {
@@ -220,17 +227,18 @@ fn from_entry(name: &str, entry: &Storage, plan: &VolumePlan) -> Result<Volume, 
         (Some(_), Some(None)) => {
             return Err(format!(
                 "the `claim` of each pod needs a size; write `instance:100GiB` as the source of `{name}`"
-            ));
+            )
+            .into());
         }
         (Some(_), None) => {
             return Err(format!(
                 "`claim` of the target's `storage` is an empty volume of each pod; write `source: \"instance:100GiB\"` and `writable: true` for `{name}`, or `pvc` in the target"
-            ));
+            ).into());
         }
         (None, Some(_)) if !entry.ephemeral => {
             return Err(format!(
                 "the target's `storage` entry `{name}` is one volume for all pods; write `claim: {{}}` for a volume of each, or leave the entry out"
-            ));
+            ).into());
         }
         _ => {}
     }
@@ -248,7 +256,7 @@ fn from_entry(name: &str, entry: &Storage, plan: &VolumePlan) -> Result<Volume, 
         let Some((host, path)) = parts.filter(|(host, _)| !host.is_empty()) else {
             return Err(format!(
                 "the target's `storage` entry `{name}` has `nfs: {export}`; write `HOST:/PATH` or `nfs://HOST/PATH`"
-            ));
+            ).into());
         };
         volume.nfs = Some(nfs(host, &format!("/{path}")));
     } else {

@@ -4,13 +4,14 @@ use jobc_schema::gpu::Vendor;
 use jobc_schema::plan::{JobPlan, RolePlan};
 use jobc_schema::target::KubernetesTarget;
 
+use crate::backend::Unsupported;
 use crate::stdlib::providers::{self, ObjectKind, Provider};
 use crate::suggest;
 
 use super::super::settings::{RoleSettings, settings};
 
 /// The provider of the target, or the vendor's own plugin; otherwise the reason why none supports the vendor.
-pub(crate) fn provider(job: &JobPlan, vendor: Vendor) -> Result<&'static Provider, String> {
+pub(crate) fn provider(job: &JobPlan, vendor: Vendor) -> Result<&'static Provider, Unsupported> {
     let named = settings(job).gpu.as_ref().and_then(|gpu| gpu.provider.as_deref());
     match (providers::chosen(named, vendor), named) {
         (Some(provider), _) if provider.vendor != vendor => Err(format!(
@@ -19,12 +20,12 @@ pub(crate) fn provider(job: &JobPlan, vendor: Vendor) -> Result<&'static Provide
             provider.vendor.manufacturer(),
             vendor.manufacturer(),
             provider.vendor.as_str()
-        )),
+        ).into()),
         (Some(Provider { name, unserved: Some(why), .. }), _) => {
-            Err(format!("the target's GPU provider `{name}` is not supported: {why}"))
+            Err(format!("the target's GPU provider `{name}` is not supported: {why}").into())
         }
         (Some(provider), _) => Ok(provider),
-        (None, named) => Err(unknown(named.unwrap_or_default())),
+        (None, named) => Err(unknown(named.unwrap_or_default()).into()),
     }
 }
 

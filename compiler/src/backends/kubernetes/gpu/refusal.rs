@@ -4,6 +4,7 @@ use jobc_schema::Bytes;
 use jobc_schema::gpu::{Enforcement, Isolation};
 use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan, SharePlan};
 
+use crate::backend::Unsupported;
 use crate::stdlib::models;
 use crate::stdlib::providers::{self, Part, Provider, RequestForm};
 use crate::suggest;
@@ -28,7 +29,7 @@ pub(crate) fn refusal(job: &JobPlan, role: &RolePlan) -> Option<Refusal> {
     let of_gpu = |why: String| Some(Refusal { of_share: false, why, lossy: false });
     let provider = match provider(job, gpu.vendor) {
         Ok(provider) => provider,
-        Err(why) => return of_gpu(why),
+        Err(why) => return of_gpu(why.into()),
     };
     if let Err(why) = serves(provider, gpu) {
         let more = others(provider, gpu);
@@ -75,11 +76,11 @@ pub(crate) fn refusal(job: &JobPlan, role: &RolePlan) -> Option<Refusal> {
 }
 
 /// Whether a provider serves GPUs of that kind, with any settings of the target; the reason if it does not.
-fn serves(provider: &Provider, gpu: &GpuPlan) -> Result<(), String> {
+fn serves(provider: &Provider, gpu: &GpuPlan) -> Result<(), Unsupported> {
     let name = &provider.name;
     let share = gpu.share.as_ref();
     let Some(way) = provider.way(share) else {
-        return Err(match share {
+        let why = match share {
             None => {
                 format!("the target's GPU provider `{name}` serves slices, not whole GPUs; write `share`")
             }
@@ -87,33 +88,38 @@ fn serves(provider: &Provider, gpu: &GpuPlan) -> Result<(), String> {
                 format!("the target's GPU provider `{name}` serves no slices by profile")
             }
             Some(_) => format!("the target's GPU provider `{name}` serves no slices by memory or cores"),
-        });
+        };
+        return Err(why.into());
     };
     if let Some(most) = way.most.filter(|most| gpu.count > *most) {
         let what = if share.is_some() { "slice" } else { "GPU" };
         return Err(format!(
             "`{name}` gives an instance {most} {what}, not {}; ask for `count: {most}` and more instances",
             gpu.count
-        ));
+        )
+        .into());
     }
     let Some(share) = share.filter(|share| share.profile.is_none()) else { return Ok(()) };
     for part in [Part::Memory, Part::Cores] {
         if part.is_in(share) && !way.takes.contains(&part) {
-            return Err(format!("`{name}` does not support `{}` of a GPU; leave it out", part.key()));
+            return Err(format!("`{name}` does not support `{}` of a GPU; leave it out", part.key()).into());
         }
         if !part.is_in(share) && way.needs.contains(&part) {
-            return Err(format!("`{name}` requires `{}` of the slice; write it under `share`", part.key()));
+            return Err(
+                format!("`{name}` requires `{}` of the slice; write it under `share`", part.key()).into()
+            );
         }
     }
     if way.alone && Part::Memory.is_in(share) && Part::Cores.is_in(share) {
         return Err(format!(
             "`{name}` accepts either `memory` or `cores` of a slice, not both; leave one out"
-        ));
+        )
+        .into());
     }
     match (way.most_cores, share.cores_percent) {
         (Some(most), Some(cores)) if cores > most => Err(format!(
             "`{name}` assigns at most {most} % of the cores of a GPU to a slice; for all cores request a whole GPU"
-        )),
+        ).into()),
         _ => Ok(()),
     }
 }
