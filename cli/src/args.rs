@@ -334,6 +334,8 @@ pub(crate) enum SchemaArg {
     Plan,
     /// Messages between jobc and plug-ins
     Plugin,
+    /// What commands about jobs print with `--format json`
+    Output,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

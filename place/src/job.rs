@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 use jobc_schema::Scalar;
 use jobc_sys::id::{JobId, TaskId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::MetricValue;
@@ -13,7 +14,7 @@ use crate::task::TaskStatus;
 use crate::time::Time;
 
 /// Numbers of tasks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskCounts {
     /// How many the job has.
     pub wanted: u64,
@@ -26,7 +27,7 @@ pub struct TaskCounts {
 }
 
 /// A job in a list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct JobSummary {
     /// The name of the run.
     pub name: String,
@@ -44,32 +45,27 @@ pub struct JobSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Its tasks.
+    #[serde(skip)]
     pub tasks: TaskCounts,
     /// The user who submitted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// When it was created.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted: Option<Time>,
     /// When its first task started.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<Time>,
     /// When it ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Time>,
     /// Whether its submission is complete; otherwise the same `jobc submit` completes it.
     pub is_complete: bool,
     /// How it ended, where the place says more than [`Self::reason`].
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
     /// One line of description, from the job file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The job file, where it is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<PathBuf>,
     /// The sweep that it is a combination of, where that has a name of its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub sweep: Option<JobId>,
     /// The number of tasks in each state, where they are known better than in [`Self::tasks`].
     #[serde(skip)]
@@ -86,7 +82,7 @@ pub struct JobSummary {
 }
 
 /// How a job ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct End {
     /// One line: `failed: worker-3: out of memory: used 2 GiB of 2 GiB`.
     pub explanation: String,
@@ -94,6 +90,7 @@ pub struct End {
     pub exit_code: u8,
     /// The task that decided it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub task: Option<TaskId>,
 }
 

@@ -14,6 +14,7 @@ pub mod logs;
 pub mod members;
 pub mod metric;
 pub mod outline;
+pub mod output;
 pub mod state;
 pub mod stop;
 pub mod task;

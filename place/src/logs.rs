@@ -1,5 +1,6 @@
 //! The output of tasks.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which output is shown.
@@ -20,7 +21,7 @@ pub struct LogRequest {
 }
 
 /// Where a line comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Stream {
     /// The task's standard output; of both, where a place keeps them together.

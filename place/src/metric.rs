@@ -2,6 +2,7 @@
 
 use jobc_schema::metric::Better;
 use jobc_sys::id::TaskId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::time::Time;
@@ -26,11 +27,12 @@ pub struct MetricValue {
 
 /// A number of a metric: any `f64`. JSON has no word for those that are not finite, so they are `"nan"`, `"inf"` and
 /// `"-inf"`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "Written", try_from = "Written")]
+#[schemars(with = "Written")]
 pub struct MetricNumber(pub f64);
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum Written {
     Number(f64),

@@ -1,9 +1,10 @@
 //! Where a job is in its life, with the same words at every place.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Where a job is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobState {
     /// It waits for room on the host, or for its turn.

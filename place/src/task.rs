@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 use indexmap::IndexMap;
 use jobc_sys::id::TaskId;
 use jobc_sys::process::Process;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::exit_text;
 use crate::time::Time;
 
 /// A task and its attempts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskStatus {
     /// Which task.
+    #[schemars(with = "String")]
     pub task: TaskId,
     /// Where it is in its life.
     pub state: TaskState,
@@ -24,6 +26,7 @@ pub struct TaskStatus {
     pub container: Option<String>,
     /// Its first process, while it exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub process: Option<Process>,
     /// The node of a cluster that it runs on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,7 +79,7 @@ pub struct TaskStatus {
 }
 
 /// An attempt that is over.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
     /// Its number, from 1.
     pub attempt: u32,
@@ -98,7 +101,7 @@ pub struct Attempt {
 }
 
 /// Where a task is in its life.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskState {
     /// Its needs are not met yet, or its gang is not complete.

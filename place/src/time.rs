@@ -1,8 +1,10 @@
 //! A moment, as records and events write it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A moment in UTC to the millisecond, written as RFC 3339: `2026-11-21T13:31:53.250Z`.
@@ -60,6 +62,16 @@ impl fmt::Display for Time {
     }
 }
 
+impl JsonSchema for Time {
+    fn schema_name() -> Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "format": "date-time"})
+    }
+}
+
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
@@ -68,7 +80,7 @@ impl Serialize for Time {
 
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
         humantime::parse_rfc3339(&text).map(Self::of).map_err(serde::de::Error::custom)
     }
 }

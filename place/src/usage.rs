@@ -1,6 +1,7 @@
 //! The resource usage of tasks.
 
 use jobc_sys::id::TaskId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -10,11 +11,12 @@ use crate::time::Time;
 /// The resource usage of an attempt of a task at one time.
 ///
 /// CPU time and bytes of disks are sums since the attempt began; a place has those, or the rates.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskUsage {
     /// When.
     pub time: Time,
     /// The task.
+    #[schemars(with = "String")]
     pub task: TaskId,
     /// Its attempt, from 1.
     pub attempt: u32,
@@ -62,7 +64,7 @@ pub struct TaskUsage {
 }
 
 /// The usage of a GPU by a task.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GpuUse {
     /// The GPU's UUID, where it is known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -79,7 +81,7 @@ pub struct GpuUse {
 }
 
 /// What is known of the use of a slice by MPS.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MpsUse {
     /// Bytes of the GPU's memory that the task may use, if they are limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -34,7 +34,8 @@ fn schema_of<T: JsonSchema>() -> Schema {
     SchemaSettings::draft2020_12().with_transform(ForbidNull).into_generator().into_root_schema_for::<T>()
 }
 
-fn render(mut schema: Schema, name: &str) -> String {
+/// A schema as a file: pretty JSON with its name and a final newline.
+pub fn render(mut schema: Schema, name: &str) -> String {
     // Relative, so that it names this file wherever it is. A release makes it absolute (`site`).
     schema.insert("$id".to_owned(), Value::String(name.to_owned()));
     let mut text = serde_json::to_string_pretty(schema.as_value()).expect("a schema is plain JSON");

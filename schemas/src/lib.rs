@@ -57,3 +57,5 @@ pub const TARGETS_SCHEMA: &str = include_str!("../targets.v1.schema.json");
 pub const PLAN_SCHEMA: &str = include_str!("../plan.v1.schema.json");
 /// The JSON Schema of the messages between jobc and plug-ins.
 pub const PLUGIN_SCHEMA: &str = include_str!("../plugin.v1.schema.json");
+/// The JSON Schema of what commands about jobs print with `--format json`.
+pub const OUTPUT_SCHEMA: &str = include_str!("../output.v1.schema.json");

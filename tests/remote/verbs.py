@@ -1,11 +1,28 @@
 """The commands about jobs, as a user calls them: the same for a job of every place, which is the argument."""
 
 import json
+import pathlib
 import time
+
+import jsonschema
 
 # What a task prints: the stand-in cluster is told so, the other places run it.
 LINES = ["hello", "loss=0.5"]
 RUN = "echo hello\necho loss=0.5\nexec sleep 120"
+
+
+SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / "schemas/output.v1.schema.json").read_text())
+# A key that the schema does not name is one that it should.
+for definition in SCHEMA["$defs"].values():
+    if "properties" in definition:
+        definition.setdefault("additionalProperties", False)
+
+
+def described(command, value):
+    """The value, after the schema of what a command prints was compared with it."""
+    schema = {"$ref": f"#/$defs/{command}", "$defs": SCHEMA["$defs"]}
+    jsonschema.validate(value, schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
+    return value
 
 
 def until(holds, what, seconds=30):
@@ -21,26 +38,31 @@ def objects(text):
 
 def check_looking(run, job):
     """ps, inspect, logs, events, why, stats, top and report of a job with two tasks that run."""
-    tasks = json.loads(run("ps", job, "--format", "json")[0])
+    listed = described("ps", json.loads(run("ps", "--all-targets", "--format", "json")[0]))
+    assert [(one["state"], sum(one["tasks"].values()) > 0) for one in listed if one["id"] == job] == [("running", True)], listed
+    tasks = described("ps-job", json.loads(run("ps", job, "--format", "json")[0]))
     assert [(task["task"], task["state"], task["attempt"]) for task in tasks] == [("main-0", "running", 1), ("main-1", "running", 1)], tasks
     assert run("ps", "-q", job)[0].split() == ["main-0", "main-1"]
     head, *rows = run("ps", job)[0].splitlines()
     assert head.split()[:3] == ["TASK", "STATE", "ATTEMPT"] and head.split()[-1] == "EXIT" and len(rows) == 2, (head, rows)
     out, _ = run("inspect", job)
     assert "state        running" in out and "main-1  running" in out and "submitted    20" in out, out
-    detail = json.loads(run("inspect", job, "--format", "json")[0])
+    detail = described("inspect", json.loads(run("inspect", job, "--format", "json")[0]))
     assert detail["state"] == "running" and [task["task"] for task in detail["tasks"]] == ["main-0", "main-1"], detail
     assert detail["id"] == job and detail["attempt"] == 1 and isinstance(detail["reasons"], list), detail
     until(lambda: run("logs", job)[0].count("loss=0.5") == 2, "the output of both tasks")
     assert sorted(run("logs", job)[0].splitlines()) == [f"main-{task} | {line}" for task in (0, 1) for line in LINES], run("logs", job)[0]
     lines = objects(run("logs", job, "main-1", "--tail", "1", "--format", "json")[0])
+    assert all(described("logs", line) for line in lines)
     assert [(line["job"], line["task"], line["attempt"], line["text"]) for line in lines] == [(job, "main-1", 1, "loss=0.5")], lines
     events = objects(run("events", job, "--format", "json")[0])
+    assert all(described("events", event) for event in events)
     assert all(event["time"].startswith("20") and event["event"] for event in events), events
     assert len(run("events", job)[0].splitlines()) == len(events)
     assert run("why", job)[0].startswith(f"{job}: running"), run("why", job)
     for command in ("stats", "top"):
         usage = objects(run(command, job, "--no-stream", "--format", "json")[0])
+        assert all(described(command, task) for task in usage)
         assert [(task["job"], task["task"], task["state"]) for task in usage] == [(job, "main-0", "running"), (job, "main-1", "running")], usage
         assert all(task["memory"] > 0 and task["cpu_millis"] is not None for task in usage), usage
     assert len(run("stats", job, "--no-stream")[0].splitlines()) == 3
@@ -79,7 +101,7 @@ def check_end(run, job):
     assert f"{job}: not ended after 1s" in errors, errors
     out, _ = run("stop", job)
     assert out.startswith(f"{job}: stop"), out
-    run("wait", job, code=130)
+    described("wait", json.loads(run("wait", job, "--format", "json", code=130)[0]))
     detail = json.loads(run("inspect", job, "--format", "json")[0])
     assert detail["state"] == "stopped", detail
     assert run("logs", job)[0].count("hello") == 2

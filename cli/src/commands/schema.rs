@@ -6,7 +6,7 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_schema::site::Site;
-use jobc_schema::{JOB_SCHEMA, PLAN_SCHEMA, PLUGIN_SCHEMA, TARGETS_SCHEMA};
+use jobc_schema::{JOB_SCHEMA, OUTPUT_SCHEMA, PLAN_SCHEMA, PLUGIN_SCHEMA, TARGETS_SCHEMA};
 
 use crate::args::SchemaArg;
 use crate::input::reason;
@@ -52,6 +52,7 @@ fn file_name(name: SchemaArg) -> &'static str {
         SchemaArg::Targets => "targets.v1.schema.json",
         SchemaArg::Plan => "plan.v1.schema.json",
         SchemaArg::Plugin => "plugin.v1.schema.json",
+        SchemaArg::Output => "output.v1.schema.json",
     }
 }
 
@@ -62,6 +63,7 @@ fn text(name: SchemaArg) -> Cow<'static, str> {
         SchemaArg::Targets => TARGETS_SCHEMA,
         SchemaArg::Plan => PLAN_SCHEMA,
         SchemaArg::Plugin => PLUGIN_SCHEMA,
+        SchemaArg::Output => OUTPUT_SCHEMA,
     };
     match Site::of_build() {
         Some(site) => site.with_address(committed, file_name(name)).into(),

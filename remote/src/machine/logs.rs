@@ -2,24 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use jobc_place::logs::{self, Stream};
+use jobc_place::logs;
+use jobc_place::output::LogLine;
 use jobc_sys::error::Result;
-use serde::Deserialize;
 
 use super::follow;
 use super::program::Connection;
 use crate::place::{LogItem, LogRequest};
-
-#[derive(Deserialize)]
-struct Line {
-    time: String,
-    task: String,
-    #[serde(default)]
-    attempt: u32,
-    text: String,
-    #[serde(default)]
-    stream: Stream,
-}
 
 /// Shows the output of a job's tasks.
 pub(super) fn logs(
@@ -32,8 +21,8 @@ pub(super) fn logs(
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     follow::lines(connection, &words, &mut |line| {
         let Some(line) = line else { return output(LogItem::Idle) };
-        let Ok(line) = serde_json::from_slice::<Line>(line) else { return ControlFlow::Continue(()) };
-        let Line { time, task, attempt, text, stream } = line;
+        let Ok(line) = serde_json::from_slice::<LogLine<'_>>(line) else { return ControlFlow::Continue(()) };
+        let LogLine { time, task, attempt, text, stream, .. } = line;
         let line = logs::Line { time: &time, stream, ends: true, attempt, text: text.as_bytes() };
         output(LogItem::Line { task: &task, line })
     })

@@ -4,7 +4,10 @@ use crate::place::TaskUsage;
 
 /// Reads a line; none for one that is about no task.
 pub(super) fn read(line: &str) -> Option<TaskUsage> {
-    serde_json::from_str(line).ok()
+    let mut usage: TaskUsage = serde_json::from_str(line).ok()?;
+    // The name that the job has there.
+    usage.more.remove("job");
+    Some(usage)
 }
 
 #[cfg(test)]

@@ -3,11 +3,9 @@
 use std::process::ExitCode;
 
 use jobc_place::job::JobDetail;
+use jobc_place::output::InspectedJob;
 use jobc_place::time::{Time, format_ago, format_duration};
-use serde_json::{Value, json};
 
-use super::found::NamedJobs;
-use super::job_end_line::json_of;
 use super::job_list::state_text;
 use super::jobs::{Result, json_text};
 use super::newest;
@@ -28,7 +26,8 @@ pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode> {
     let job = found.job()?;
     let detail = found.place.inspect(&job.name)?;
     if args.output_args.format == FormatArg::Json {
-        terminal::print(&json_text(&json_details(&found, &detail)?));
+        let more = found.place.more(&job.name)?;
+        terminal::print(&json_text(&InspectedJob::new(&found.id_of(job), &detail, more).json()));
         return Ok(ExitCode::SUCCESS);
     }
     let id = found.id_of(job);
@@ -49,20 +48,6 @@ pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode> {
     }
     terminal::print(&(text + &earlier_attempts(detail)));
     Ok(ExitCode::SUCCESS)
-}
-
-/// The job, its tasks, and what else the place has of it.
-fn json_details(found: &NamedJobs, detail: &JobDetail) -> Result<Value> {
-    let mut value = json_of(&found.id_of(&detail.summary), &detail.summary);
-    value["attempt"] = detail.attempt.into();
-    value["reasons"] = json!(detail.reasons);
-    value["notes"] = json!(detail.notes);
-    let more = found.place.more(&detail.summary.name)?;
-    if let Value::Object(all) = &mut value {
-        all.extend(more);
-    }
-    value["tasks"] = json!(detail.tasks);
-    Ok(value)
 }
 
 fn text_details(id: &str, detail: &JobDetail, now: Time) -> String {

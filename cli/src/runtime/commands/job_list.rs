@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use jobc_place::JobControl as _;
 use jobc_place::job::JobSummary;
+use jobc_place::output::ListedJob;
 use jobc_place::time::Time;
 
 use super::found::id;
-use super::job_end_line::json_of;
 use super::jobs::{Result, format_ago, format_duration, json_text, open_local};
 use super::target_table;
 
@@ -41,7 +41,9 @@ pub(crate) fn text(args: &PsArgs, found: &[Listed]) -> String {
     let id_of = |(target, job): &Listed| id(target.as_deref(), &job.name);
     match args.output_args.format {
         FormatArg::Json => {
-            json_text(&found.iter().map(|job| json_of(&id_of(job), &job.1)).collect::<Vec<_>>())
+            let ids: Vec<String> = found.iter().map(id_of).collect();
+            let jobs = ids.iter().zip(found).map(|(id, (_, job))| ListedJob::new(id, job));
+            json_text(&jobs.collect::<Vec<_>>())
         }
         _ if args.quiet => found.iter().map(|job| format!("{}\n", id_of(job))).collect(),
         _ => table(found, Time::now()).render(terminal::columns_of_stdout()),

@@ -8,15 +8,15 @@ use jobc_job::sweep::{Sweep, SweepCombination};
 use jobc_job::user_metrics::format_number;
 use jobc_place::job::JobDetail;
 use jobc_place::metric::MetricNumber;
+use jobc_place::output::SweepJob;
 use jobc_place::state::JobState;
 use jobc_place::time::Time;
 use jobc_place::time::format_duration;
 use jobc_schema::metric::Better;
 use jobc_sys::error::Result;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::found::NamedJobs;
-use super::job_end_line::json_of;
 use super::jobs::Jobs;
 use super::subject::members;
 use crate::runtime::args::metric::MetricArgs;
@@ -154,17 +154,10 @@ impl Comparison {
 
     fn row_json(&self, row: &ComparedJob) -> Value {
         let metrics = self.metrics.iter().zip(&row.metrics);
-        let metrics: Map<String, Value> =
-            metrics.map(|(metric, value)| (metric.title.clone(), json!(value.map(MetricNumber)))).collect();
-        let mut value = match &row.job {
-            Some((_, job)) => json_of(&row.name, &job.summary),
-            None => json!({ "id": row.name, "submitted": null, "started": null, "ended": null, "end": null }),
-        };
-        value["number"] = row.combination.number.into();
-        value["values"] = json!(row.combination.values);
-        value["state"] = row.state.as_str().into();
-        value["metrics"] = metrics.into();
-        value
+        let metrics = metrics.map(|(metric, value)| (metric.title.as_str(), value.map(MetricNumber)));
+        let summary = row.job.as_ref().map(|(_, job)| &job.summary);
+        let SweepCombination { number, values, .. } = &row.combination;
+        SweepJob::new((&row.name, summary), (*number, values), &row.state, metrics.collect()).json()
     }
 
     /// The number of jobs in each state: `2 succeeded, 1 running`.

@@ -1,13 +1,12 @@
 //! Lines of tasks, for people and for programs.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
 use jobc_job::logs::states;
 use jobc_place::logs::{Line, Stream};
-use serde::Serialize;
+use jobc_place::output::LogLine;
 
 use super::event_text::Tone;
 use super::output::{OutputStream, OutputStreams};
@@ -83,19 +82,6 @@ const COLORS: [&str; 10] = [
 const RED: &str = "\x1b[31m";
 const DIM: &str = "\x1b[2m";
 const RESET: &str = "\x1b[0m";
-
-/// A line for programs.
-#[derive(Serialize)]
-struct JsonLine<'a> {
-    time: &'a str,
-    job: &'a str,
-    task: &'a str,
-    attempt: u32,
-    stream: Stream,
-    text: Cow<'a, str>,
-    /// Whether the line ends here; otherwise it continues in the next object.
-    ends: bool,
-}
 
 impl Printer {
     pub(crate) fn new(look: LineFormat, outputs: OutputStreams) -> Self {
@@ -314,8 +300,16 @@ impl Printer {
         let out = self.outputs.select(OutputStream::Stdout)?;
         let mut states = states(line.text).peekable();
         while let Some(state) = states.next() {
-            let (text, ends) = (String::from_utf8_lossy(state), ends || states.peek().is_some());
-            serde_json::to_writer(&mut *out, &JsonLine { time, job, task, attempt, stream, text, ends })?;
+            let line = LogLine {
+                time: time.into(),
+                job: job.into(),
+                task: task.into(),
+                attempt,
+                stream,
+                text: String::from_utf8_lossy(state),
+                ends: ends || states.peek().is_some(),
+            };
+            serde_json::to_writer(&mut *out, &line)?;
             out.push(b'\n');
         }
         Ok(())

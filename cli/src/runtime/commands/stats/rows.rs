@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jobc_place::output::UsageLine;
 use jobc_place::usage::TaskUsage;
 use jobc_schema::plural;
 use jobc_sys::id::TaskId;
@@ -90,12 +91,7 @@ impl Row {
 
     /// The row for programs.
     pub(crate) fn json(&self) -> Value {
-        let mut value = json!({ "job": self.job });
-        if let (Some(row), Value::Object(usage)) = (value.as_object_mut(), json!(self.usage)) {
-            // Of a machine elsewhere, its own name of the job.
-            row.extend(usage.into_iter().filter(|(name, _)| name != "job"));
-        }
-        value
+        json!(UsageLine { job: &self.job, usage: &self.usage })
     }
 }
 
