@@ -73,7 +73,7 @@ pub struct JobSummary {
     /// The digest of its plan, as in the label.
     #[serde(skip)]
     pub plan: Option<String>,
-    /// Whether it runs, but not all of its tasks do that should: [`reasons`](crate::JobControl::reasons) may say why.
+    /// Whether it runs, but not all of its tasks do that should: [`reasons`](crate::Place::reasons) may say why.
     #[serde(skip)]
     pub is_short: bool,
     /// What was kept of its plan, as the place has it.

@@ -1,7 +1,7 @@
 //! What places that run jobs answer: this host, Kubernetes, Slurm, machines behind ssh.
 //!
-//! A [`JobControl`] lists and ends the jobs of a place, and a [`Place`] also shows them and reaches into their tasks. A
-//! place that runs jobs elsewhere is sent them by the crate `jobc-remote`; this host runs them by `jobc-job`.
+//! A [`Place`] lists, shows, holds and ends its jobs, and reaches into their tasks. A place that runs jobs elsewhere is
+//! sent them by the crate `jobc-remote`; this host runs them by `jobc-job`.
 
 pub mod capacity;
 pub mod event;
@@ -35,12 +35,12 @@ use job::{JobDetail, JobSummary};
 use logs::{LogItem, LogRequest};
 use members::Members;
 use serde_json::{Map, Value};
-use stop::StopRequest;
+use stop::{KillRequest, StopRequest};
 use transfer::{Copied, CopyRequest, PortForward, PortForwardReport};
 use usage::TaskUsage;
 
-/// Lists, holds and ends the jobs of a place.
-pub trait JobControl: Send + Sync {
+/// A place that runs jobs.
+pub trait Place: Send + Sync {
     /// The jobs, the newest first.
     fn list(&self) -> Result<Vec<JobSummary>>;
 
@@ -71,6 +71,16 @@ pub trait JobControl: Send + Sync {
     /// The job does not end, this user may not end it, or the place cannot do what the request says.
     fn stop(&self, name: &str, request: StopRequest<'_>) -> Result<Option<JobSummary>>;
 
+    /// Sends a signal to the tasks of a job. Returns the job as it ended, if it ends by it and the place knows more.
+    ///
+    /// # Errors
+    ///
+    /// The place cannot send that signal, or not to those tasks.
+    fn kill(&self, name: &str, request: KillRequest<'_>) -> Result<Option<JobSummary>> {
+        let _ = (name, request);
+        Err(refused("send signals to tasks"))
+    }
+
     /// Holds a job back, so that none of its tasks runs, or lets it go on.
     ///
     /// # Errors
@@ -89,10 +99,7 @@ pub trait JobControl: Send + Sync {
         let _ = name;
         Ok(())
     }
-}
 
-/// A place that runs jobs.
-pub trait Place: JobControl {
     /// A job with its tasks, and why it waits.
     fn inspect(&self, name: &str) -> Result<JobDetail>;
 

@@ -6,13 +6,13 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jobc_place::Place;
 use jobc_place::event::Event;
 use jobc_place::job::{JobDetail, JobSummary};
 use jobc_place::logs::{LogItem, LogRequest};
 use jobc_place::state::JobState;
 use jobc_place::stop::StopRequest;
 use jobc_place::task::{TaskState, TaskStatus};
-use jobc_place::{JobControl, Place};
 use jobc_sys::error::{Error, Kind, Result, file_error};
 
 struct Spool(PathBuf);
@@ -27,7 +27,7 @@ impl Spool {
     }
 }
 
-impl JobControl for Spool {
+impl Place for Spool {
     fn list(&self) -> Result<Vec<JobSummary>> {
         let entries = fs::read_dir(&self.0).map_err(|error| file_error("read", &self.0, &error))?;
         let mut names: Vec<String> =
@@ -76,9 +76,7 @@ impl JobControl for Spool {
         let path = self.0.join(name);
         fs::remove_dir_all(&path).map_err(|error| file_error("remove", &path, &error))
     }
-}
 
-impl Place for Spool {
     fn inspect(&self, name: &str) -> Result<JobDetail> {
         let job = self.find(name)?;
         let state = if job.state.is_final() { TaskState::Succeeded } else { TaskState::Running };

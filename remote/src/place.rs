@@ -12,6 +12,7 @@ use crate::built::BuiltDirectory;
 use crate::host::ImageLayout;
 use crate::identity::Identity;
 
+pub use jobc_place::Place;
 pub use jobc_place::capacity::{Amount, Capacity};
 pub use jobc_place::event::Event;
 pub use jobc_place::exec::{ExecRequest, ExecStreams};
@@ -19,11 +20,10 @@ pub use jobc_place::job::{JobDetail, JobSummary, TaskCounts};
 pub use jobc_place::logs::{LogItem, LogRequest};
 pub use jobc_place::members::Members;
 pub use jobc_place::state::JobState;
-pub use jobc_place::stop::StopRequest;
+pub use jobc_place::stop::{KillRequest, StopRequest};
 pub use jobc_place::task::{TaskState, TaskStatus};
 pub use jobc_place::transfer::{Copied, CopyRequest, PortForward, PortForwardReport};
 pub use jobc_place::usage::{GpuUse, TaskUsage};
-pub use jobc_place::{JobControl, Place};
 
 /// What a place does differently with what it is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -634,6 +634,9 @@ class Handler(BaseHTTPRequestHandler):
         wanted = (self.body or {}).get("preconditions", {}).get("uid")
         if wanted and wanted != value["metadata"]["uid"]:
             raise ApiError(409, "Conflict", "the uid in the precondition does not match")
+        if key[1] == "pods":
+            self.cluster.drop(key) if self.body.get("gracePeriodSeconds") == 0 else self.cluster.end(key)
+            return value
         if (self.body or {}).get("propagationPolicy") != "Background":
             raise ApiError(400, "BadRequest", "pods would be left behind")
         self.cluster.drop(key)

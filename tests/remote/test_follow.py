@@ -164,6 +164,23 @@ def test_stop_returns_when_the_pods_have_ended(place):
     until(lambda: not place.cluster.all("pods"), "the pods end all the same")
 
 
+def test_kill_waits_for_no_grace_period(place):
+    place.cluster.default, place.cluster.lingering = Script(["hello"], lasting=120), 60
+    handle = place.submit()
+    until(lambda: sum(len(lines) for lines in place.cluster.output.values()) == 2, "output")
+    begun = time.monotonic()
+    assert place.run("kill", handle)[0] == f"{handle}: killed\n"
+    assert time.monotonic() - begun < 20 and not place.cluster.all("pods"), "the pods linger for 60 s"
+    assert place.cluster.count("DELETE", "/pods/") == 2
+    assert place.json("inspect", handle)["state"] == "stopped" and place.run("logs", handle)[0].count("hello") == 2
+    # One that may not delete pods has stopped it all the same.
+    place.cluster.denied = {"DELETE pods"}
+    other = place.submit("one.yaml", "--new")
+    until(lambda: len(place.cluster.all("pods")) == 2, "pods")
+    _, errors = place.run("kill", other, code=None)
+    assert "cannot kill job" in errors and "jobc targets" in errors, errors
+
+
 def test_a_stopped_job_stays_with_its_output_until_it_is_removed(place):
     place.cluster.default = Script(["one", "two"], pause=0.1)
     place.cluster.scripts["one"] = Script(["first", "second", *["later"] * 9], pause=1)

@@ -8,6 +8,7 @@ import time
 import pytest
 from cluster import Script
 from place import ONE, until
+from verbs import described
 
 pytestmark = pytest.mark.duration(120)
 MATRIX = """\
@@ -115,7 +116,7 @@ def test_a_sweep_is_one_thing(place):
     out, errors = place.run("ps", "lab/grid")
     assert [line.split()[0] for line in out.splitlines()[1:]] == handles and errors == "jobc: lab/grid: 2 succeeded, 1 failed\n", (out, errors)
     assert place.run("ps", "-q", "lab/grid")[0].split() == handles
-    assert [job["state"] for job in place.json("ps", "lab/grid")] == ["succeeded", "failed", "succeeded"]
+    assert [job["state"] for job in described("ps-sweep", place.json("ps", "lab/grid"))] == ["succeeded", "failed", "succeeded"]
     _, errors = place.run("inspect", "lab/grid", code=2)
     assert "`lab/grid` is a sweep of 3 jobs" in errors and "`jobc ps lab/grid` lists them" in errors, errors
     out, _ = place.run("logs", "lab/grid")
@@ -179,7 +180,7 @@ def test_a_sweep_is_compared_by_its_values_and_metrics(place):
     assert rows[0][:6] == ["JOB", "LR", "SEED", "STATE", "RAN", "LOSS"], out
     assert [row[:2] for row in rows[1:4]] == [[handle, lr] for handle, lr in zip(handles, ("0.1", "0.001", "5"))], out
     assert "0.25 *" in out.splitlines()[2] and " 0.75 " in out.splitlines()[3] and "lab/tune: 2 succeeded, 1 failed" in errors, (out, errors)
-    found = place.json("ps", "lab/tune")
+    found = described("ps-sweep", place.json("ps", "lab/tune"))
     assert [(job["values"]["lr"], job["metrics"]["loss"]) for job in found] == [(0.1, 0.5), (0.001, 0.25), (5, 0.75)], found
     # A named one is searched too, and without pods, the output that was searched before has the declared ones.
     assert " 2" in place.run("ps", "lab/tune", "--metric", "step ([0-9]+)")[0]

@@ -468,7 +468,7 @@ def test_handles_are_completed(place):
         assert first in found and second in found, (words, found)
     assert complete(place, "logs", first, "ma") == ["main-0", "main-1"], complete(place, "logs", first, "ma")
     assert "main-1" in complete(place, "exec", "-it", first, ""), "tasks of exec"
-    assert first not in complete(place, "kill", ""), "kill is for jobs on this host"
+    assert first in complete(place, "kill", "") and first not in complete(place, "trace", ""), "trace is for jobs on this host"
     assert len(place.cluster.requests) == requests, "no cluster is asked"
 
 

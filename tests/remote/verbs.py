@@ -9,6 +9,8 @@ import jsonschema
 # What a task prints: the stand-in cluster is told so, the other places run it.
 LINES = ["hello", "loss=0.5"]
 RUN = "echo hello\necho loss=0.5\nexec sleep 120"
+# Only SIGKILL ends it before its grace period has passed.
+STUBBORN = "trap '' TERM\nwhile :; do sleep 1; done"
 
 
 SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / "schemas/output.v1.schema.json").read_text())
@@ -108,6 +110,19 @@ def check_end(run, job):
     assert run("stop", job)[0].startswith(f"{job}: stopped")
     assert run("rm", job)[0] == f"{job}: removed\n"
     run("inspect", job, code=2)
+
+
+def check_kill(run, job, sends=True):
+    """kill, of a job with two tasks: a signal, if the place sends any, then the end without a grace period."""
+    until(lambda: run("ps", job)[0].count("running") == 2, "two running tasks")
+    out, errors = run("kill", "--signal", "CONT", job, code=0 if sends else 2)
+    assert out == f"{job}: sent CONT\n" if sends else "does not send SIGCONT" in errors and "jobc exec" in errors, (out, errors)
+    begun = time.monotonic()
+    assert run("kill", job)[0].startswith(f"{job}: ")
+    run("wait", job, code=130)
+    assert time.monotonic() - begun < 25, "a grace period is 30 s"
+    assert json.loads(run("inspect", job, "--format", "json")[0])["state"] == "stopped"
+    run("rm", job)
 
 
 def check_all(run, job):

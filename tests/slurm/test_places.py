@@ -2,7 +2,7 @@
 
 import pytest
 from place import Place, one
-from verbs import RUN, check_all
+from verbs import RUN, STUBBORN, check_all, check_kill
 
 pytestmark = [pytest.mark.isolated, pytest.mark.needs("root"), pytest.mark.duration(60)]
 
@@ -16,3 +16,5 @@ def test_a_job_on_slurm(slurm):
         return done.stdout, done.stderr
 
     check_all(run, place.submit())
+    place = Place(slurm, "stubborn", one("stubborn", STUBBORN, instances=2))
+    check_kill(run, place.submit())

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jobc_sys::error::Result;
+use jobc_sys::error::{Error, Kind, Result};
 use serde_json::{Map, Value};
 
 use super::answers::Answers;
@@ -21,8 +21,8 @@ use super::{
 };
 use crate::identity::Identity;
 use crate::place::{
-    AccessCheck, Capacity, Copied, CopyRequest, Delivery, Event, ExecRequest, ExecStreams, JobControl,
-    JobDetail, JobState, JobSummary, LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem,
+    AccessCheck, Capacity, Copied, CopyRequest, Delivery, Event, ExecRequest, ExecStreams, JobDetail,
+    JobState, JobSummary, KillRequest, LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem,
     RemotePlace, SharedPorts, StopRequest, Submission, SubmitError, TaskUsage,
 };
 use crate::task_copy::{self, CopyTask};
@@ -56,7 +56,12 @@ impl Cluster {
 
     /// Passes on the output up to now of a job whose pods are about to be deleted. A job is stopped even if its output
     /// cannot be read.
-    fn keep_output(&self, found: &ClusterJob, keep: &mut dyn FnMut(LogItem<'_>)) {
+    fn keep_output(&self, found: &ClusterJob, keep: Option<&mut dyn FnMut(LogItem<'_>)>) {
+        let Some(keep) = keep else { return };
+        let job = objects::summary(&self.client, found);
+        if job.state != JobState::Running || job.tasks.wanted > MAX_KEPT_TASKS {
+            return;
+        }
         let read = follow::logs(&self.client, found, &LogRequest::default(), &mut |item| {
             keep(item);
             ControlFlow::Continue(())
@@ -78,7 +83,7 @@ impl Cluster {
 /// The output of a job with more tasks is not read when the job is stopped.
 const MAX_KEPT_TASKS: u64 = 100;
 
-impl JobControl for Cluster {
+impl Place for Cluster {
     fn list(&self) -> Result<Vec<JobSummary>> {
         let found = objects::select(&self.client, &format!("{MANAGED}=jobc"))?;
         Ok(found.iter().map(|found| summarize(found.workload, &found.object)).collect())
@@ -96,16 +101,24 @@ impl JobControl for Cluster {
         lifecycle::wait(&self.client, &objects::find(&self.client, name)?, progress)
     }
 
-    fn stop(&self, name: &str, mut request: StopRequest<'_>) -> Result<Option<JobSummary>> {
+    fn stop(&self, name: &str, request: StopRequest<'_>) -> Result<Option<JobSummary>> {
         request.without_grace()?;
         let found = objects::find(&self.client, name)?;
-        if let Some(keep) = &mut request.keep {
-            let job = objects::summary(&self.client, &found);
-            if job.state == JobState::Running && job.tasks.wanted <= MAX_KEPT_TASKS {
-                self.keep_output(&found, keep);
-            }
-        }
+        self.keep_output(&found, request.keep);
         suspension::stop(&self.client, &found, !request.no_wait)?;
+        Ok(None)
+    }
+
+    fn kill(&self, name: &str, request: KillRequest<'_>) -> Result<Option<JobSummary>> {
+        request.of_cluster()?;
+        if !request.ends_job() {
+            let message = format!("Kubernetes does not send SIG{} to pods", request.signal);
+            return Err(Error::new(Kind::Unsupported, message)
+                .help(format!("`jobc exec JOB TASK -- kill -{} 1` sends it to a task", request.signal)));
+        }
+        let found = objects::find(&self.client, name)?;
+        self.keep_output(&found, request.keep);
+        suspension::kill(&self.client, &found)?;
         Ok(None)
     }
 
@@ -120,9 +133,7 @@ impl JobControl for Cluster {
     fn reasons(&self, name: &str) -> Result<Vec<String>> {
         Ok(self.inspect(name)?.reasons)
     }
-}
 
-impl Place for Cluster {
     fn inspect(&self, name: &str) -> Result<JobDetail> {
         let found = objects::find(&self.client, name)?;
         let summary = objects::summary(&self.client, &found);

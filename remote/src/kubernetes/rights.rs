@@ -14,7 +14,7 @@ pub(crate) use review::Rights;
 use review::refused_verbs;
 
 /// The least that submitting and following jobs needs, whatever the target.
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 10] = [
     Rule {
         groups: &["batch", "jobset.x-k8s.io"],
         resources: &["jobs", "jobsets"],
@@ -52,6 +52,7 @@ const RULES: [Rule; 9] = [
         needed_for: "exec, copy, port-forward",
         is_optional: true,
     },
+    Rule { groups: &[""], resources: &["pods"], verbs: &["delete"], needed_for: "kill", is_optional: true },
     Rule {
         groups: &["metrics.k8s.io"],
         resources: &["pods"],

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::client::{Client, MERGE};
 use super::lifecycle;
-use super::objects::ClusterJob;
+use super::objects::{self, ClusterJob};
 use super::queue;
 use super::state::{QUEUE, STOPPED, metadata};
 
@@ -46,6 +46,21 @@ pub(crate) fn stop(client: &Client, found: &ClusterJob, wait: bool) -> Result<()
         // Kueue would let it run later.
         Suspension::NoWorkload | Suspension::Unsupported => lifecycle::delete(client, found, wait),
     }
+}
+
+/// Stops a job, and has its pods killed at once.
+pub(crate) fn kill(client: &Client, found: &ClusterJob) -> Result<()> {
+    stop(client, found, false)?;
+    let what = format!("kill job `{}`", found.name());
+    for pod in objects::pods(client, found)?.iter().filter(|pod| !pod.has_ended()) {
+        let path = format!("/api/v1/namespaces/{}/pods/{}", client.config().namespace, pod.metadata.name);
+        let options = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": pod.metadata.uid}});
+        match client.delete(&path, &options) {
+            Err(error) if !error.is(404) && !error.is(409) => return Err(error.into_error(&what)),
+            _ => {}
+        }
+    }
+    lifecycle::wait_for_pods(client, found, false)
 }
 
 /// The result of a suspension.

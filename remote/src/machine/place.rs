@@ -19,9 +19,9 @@ use super::sources::Sources;
 use super::{answers, capacity, checks, copy, events, exec, follow, logs, port_forward, runs, submit, usage};
 use crate::identity::Identity;
 use crate::place::{
-    AccessCheck, Capacity, Copied, CopyRequest, Delivery, Event, ExecRequest, ExecStreams, JobControl,
-    JobDetail, JobSummary, LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem, RemotePlace,
-    SharedPorts, StopRequest, Submission, SubmitError, TaskUsage,
+    AccessCheck, Capacity, Copied, CopyRequest, Delivery, Event, ExecRequest, ExecStreams, JobDetail,
+    JobSummary, KillRequest, LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem,
+    RemotePlace, SharedPorts, StopRequest, Submission, SubmitError, TaskUsage,
 };
 
 /// A host that runs jobs.
@@ -87,7 +87,7 @@ impl Machine {
     }
 }
 
-impl JobControl for Machine {
+impl Place for Machine {
     fn list(&self) -> Result<Vec<JobSummary>> {
         Ok(self.listing()?.entries.iter().map(Entry::summary).collect())
     }
@@ -116,6 +116,14 @@ impl JobControl for Machine {
         Ok(None)
     }
 
+    fn kill(&self, name: &str, request: KillRequest<'_>) -> Result<Option<JobSummary>> {
+        let (id, signal) = (self.id(name)?, format!("--signal={}", request.signal));
+        let mut words = vec!["kill", if request.force { "--force" } else { &signal }, &id];
+        words.extend(request.tasks.iter().map(String::as_str));
+        self.connection.jobc_succeeds(&words)?;
+        Ok(None)
+    }
+
     fn hold(&self, name: &str, hold: bool) -> Result<()> {
         let id = self.id(name)?;
         self.connection.jobc_succeeds(&[if hold { "pause" } else { "resume" }, &id]).map(drop)
@@ -135,9 +143,7 @@ impl JobControl for Machine {
     fn reasons(&self, name: &str) -> Result<Vec<String>> {
         Ok(self.inspect(name)?.reasons)
     }
-}
 
-impl Place for Machine {
     fn inspect(&self, name: &str) -> Result<JobDetail> {
         let entry = runs::find(&self.connection, name)?;
         match entry.id() {

@@ -21,9 +21,9 @@ use crate::host::Host;
 use crate::http::Notice;
 use crate::identity::Identity;
 use crate::place::{
-    AccessCheck, Capacity, Copied, CopyRequest, Delivery, Event, ExecRequest, ExecStreams, JobControl,
-    JobDetail, JobSummary, LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem, RemotePlace,
-    StopRequest, Submission, SubmitError, TaskUsage,
+    AccessCheck, Capacity, Copied, CopyRequest, Delivery, Event, ExecRequest, ExecStreams, JobDetail,
+    JobSummary, KillRequest, LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem,
+    RemotePlace, StopRequest, Submission, SubmitError, TaskUsage,
 };
 use crate::task_copy::{self, CopyTask};
 
@@ -31,6 +31,7 @@ const LIST: &str = include_str!("list.sh");
 const VERDICT: &str = include_str!("verdict.sh");
 const HOLD: &str = include_str!("hold.sh");
 const STOP: &str = include_str!("stop.sh");
+const KILL: &str = include_str!("kill.sh");
 const REMOVE: &str = include_str!("remove.sh");
 const FORGET: &str = include_str!("forget.sh");
 /// The exit code of `HOLD` when a job that runs can be neither suspended nor started again.
@@ -199,7 +200,7 @@ impl Cluster {
     }
 }
 
-impl JobControl for Cluster {
+impl Place for Cluster {
     fn list(&self) -> Result<Vec<JobSummary>> {
         Ok(self.load(&[], false)?.iter().map(Run::summary).collect())
     }
@@ -240,6 +241,19 @@ impl JobControl for Cluster {
         Ok(None)
     }
 
+    fn kill(&self, name: &str, request: KillRequest<'_>) -> Result<Option<JobSummary>> {
+        request.of_cluster()?;
+        let run = self.run(name)?;
+        if !run.state().is_final() {
+            let signal = request.signal.to_string();
+            shell::text(&self.access, &format!("kill job `{}`", run.name), KILL, &[&run.name, &signal])?;
+        }
+        if request.ends_job() {
+            self.wait_until_ended(run)?;
+        }
+        Ok(None)
+    }
+
     fn hold(&self, name: &str, hold: bool) -> Result<()> {
         let run = self.run(name)?;
         let (what, word) = if hold { ("pause", "hold") } else { ("resume", "release") };
@@ -262,9 +276,7 @@ impl JobControl for Cluster {
     fn reasons(&self, name: &str) -> Result<Vec<String>> {
         Ok(self.inspect(name)?.reasons)
     }
-}
 
-impl Place for Cluster {
     fn inspect(&self, name: &str) -> Result<JobDetail> {
         let run = self.run(name)?;
         Ok(JobDetail { reasons: run.reasons(), ..JobDetail::new(run.summary(), run.tasks()) })

@@ -13,16 +13,16 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use jobc_place::Place;
 use jobc_place::capacity::Capacity;
 use jobc_place::event::Event;
 use jobc_place::exec::{ExecRequest, ExecStreams};
 use jobc_place::job::{JobDetail, JobSummary};
 use jobc_place::logs::{LogItem, LogRequest};
 use jobc_place::members::Members;
-use jobc_place::stop::StopRequest;
+use jobc_place::stop::{KillRequest, StopRequest};
 use jobc_place::transfer::{Copied, CopyRequest, PortForward, PortForwardReport};
 use jobc_place::usage::TaskUsage;
-use jobc_place::{JobControl, Place};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::JobId;
 use jobc_sys::process::Process;
@@ -195,7 +195,7 @@ impl LocalPlace {
     }
 
     /// Kills a job, through its supervisor or with it.
-    fn kill(&self, directory: &Directory) -> Result<()> {
+    fn end(&self, directory: &Directory) -> Result<()> {
         match send(directory, &Request::Kill { signal: Signal::KILL.number(), tasks: Vec::new() }) {
             Ok(()) => self.wait_for_end(directory).map(drop),
             Err(_) => self.kill_supervisor(directory).map(drop),
@@ -240,7 +240,7 @@ fn summary_of(directory: &Directory) -> JobSummary {
     )
 }
 
-impl JobControl for LocalPlace {
+impl Place for LocalPlace {
     fn list(&self) -> Result<Vec<JobSummary>> {
         let mut records = self.records()?;
         records.sort_by_key(|(_, record)| std::cmp::Reverse(record.submitted));
@@ -304,6 +304,18 @@ impl JobControl for LocalPlace {
         Ok(Some(summary(&self.wait_for_end(&directory)?)))
     }
 
+    fn kill(&self, name: &str, request: KillRequest<'_>) -> Result<Option<JobSummary>> {
+        let directory = self.directories.find(name)?;
+        if request.force {
+            return Ok(Some(summary(&self.kill_supervisor(&directory)?)));
+        }
+        let record = Record::require(&directory)?;
+        let tasks = if request.tasks.is_empty() { vec![] } else { named_tasks(&record, request.tasks)? };
+        send(&directory, &Request::Kill { signal: request.signal.number(), tasks })?;
+        let end = request.ends_job().then(|| self.wait_for_end(&directory)).transpose()?;
+        Ok(end.as_ref().map(summary))
+    }
+
     fn hold(&self, name: &str, hold: bool) -> Result<()> {
         let request = if hold { Request::Pause {} } else { Request::Resume {} };
         send(&self.directories.find(name)?, &request)
@@ -318,7 +330,7 @@ impl JobControl for LocalPlace {
                 Ok(Some(Record { state, supervisor: Some(supervisor), .. })) if state.is_final() => {
                     supervisor.wait(KILL_TIMEOUT_MS)?;
                 }
-                _ => self.kill(&directory)?,
+                _ => self.end(&directory)?,
             }
         }
         directory.remove()?;
@@ -332,9 +344,7 @@ impl JobControl for LocalPlace {
             Err(_) => Ok(()),
         }
     }
-}
 
-impl Place for LocalPlace {
     fn inspect(&self, name: &str) -> Result<JobDetail> {
         let directory = self.directories.find(name)?;
         let record = Record::require(&directory)?;

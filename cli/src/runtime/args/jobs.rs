@@ -203,8 +203,8 @@ pub(crate) struct KillArgs {
     pub force: bool,
     #[command(flatten)]
     pub output_args: OutputArgs,
-    /// Job ID such as `train.2`, or a job name for its newest run
-    #[arg(add = jobs(JobFilter::Running))]
+    /// Job ID such as `train.2`, a name for its newest run, or a handle such as `lab/train`
+    #[arg(add = jobs_or_handles(JobFilter::Running))]
     pub job: JobRef,
     /// Task such as `worker-0`, or a role for all its tasks [default: all tasks]
     #[arg(value_name = "TASK", add = tasks(TaskFilter::All))]

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use jobc_place::JobControl as _;
+use jobc_place::Place as _;
 use jobc_place::job::JobSummary;
 use jobc_place::output::ListedJob;
 use jobc_place::time::Time;

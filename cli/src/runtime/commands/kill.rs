@@ -1,44 +1,33 @@
-//! `jobc kill`: sends a signal to tasks of a job of this host.
+//! `jobc kill`: sends a signal to tasks of a job, at any place.
 
 use std::process::ExitCode;
 
-use jobc_job::control::Request;
-use jobc_job::local_place::{self, named_tasks, send};
-use jobc_place::job_ref::JobRef;
-use jobc_sys::error::{Error, Kind};
+use jobc_place::logs::LogItem;
+use jobc_place::stop::KillRequest;
 use jobc_sys::signals::Signal;
 
-use super::found::print_done;
+use super::found::{Places, print_done};
 use super::job_end_line;
-use super::jobs::{Failure, Jobs, Result};
+use super::jobs::{Failure, Result};
+use super::stop::keep;
 use crate::runtime::args::jobs::KillArgs;
+use crate::runtime::kept::KeptOutput;
 
 pub(crate) fn kill(args: &KillArgs) -> Result<ExitCode> {
-    let JobRef::Local(word) = &args.job else {
-        let message = format!("`jobc kill` does not apply to jobs on clusters, such as `{}`", args.job);
-        let help = format!("`jobc stop {0}` ends it, `jobc exec {0} TASK -- kill` sends a signal", args.job);
-        return Err(Failure::usage_error(Error::new(Kind::Unsupported, message).help(help)));
-    };
-    let jobs = Jobs::open()?;
-    let (directory, record) = jobs.record(word)?;
-    let (format, id) = (args.output_args.format, directory.id.to_string());
-    if args.force {
-        let record = jobs.place.kill_supervisor(&directory)?;
-        job_end_line::print(format, &id, &local_place::summary(&record));
-        return Ok(ExitCode::SUCCESS);
-    }
+    let found = Places::default().find(&args.job)?;
+    let (name, id) = (&found.job()?.name, found.id());
     let signal = Signal::parse(&args.signal).map_err(Failure::usage_error)?;
-    let tasks = match &args.tasks[..] {
-        [] => vec![],
-        words => named_tasks(&record, words)?,
-    };
-    let everything = tasks.is_empty() && signal == Signal::KILL;
-    send(&directory, &Request::Kill { signal: signal.number(), tasks })?;
-    if everything {
-        let record = jobs.place.wait_for_end(&directory)?;
-        job_end_line::print(format, &id, &local_place::summary(&record));
-    } else {
-        print_done(format, &id, &format!("sent {signal}"));
+    let mut kept = found.handle_of(found.job()?).as_ref().and_then(KeptOutput::open);
+    let mut keep = |item: LogItem<'_>| keep(kept.as_mut(), &id, &item);
+    let request = KillRequest { signal, tasks: &args.tasks, force: args.force, keep: Some(&mut keep) };
+    let ends_job = request.ends_job();
+    let end = found.place.kill(name, request)?;
+    kept.iter_mut().for_each(KeptOutput::flush);
+    let format = args.output_args.format;
+    match end.filter(|end| end.end.is_some()) {
+        Some(end) => job_end_line::print(format, &id, &end),
+        None if ends_job => print_done(format, &id, "killed"),
+        None => print_done(format, &id, &format!("sent {signal}")),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -61,7 +61,7 @@ pub(crate) fn stop(args: &StopArgs) -> Result<ExitCode> {
 }
 
 /// Keeps the output of a job whose place is about to delete it.
-fn keep(kept: Option<&mut KeptOutput>, id: &str, item: &LogItem<'_>) {
+pub(super) fn keep(kept: Option<&mut KeptOutput>, id: &str, item: &LogItem<'_>) {
     match (item, kept) {
         (LogItem::Line { task, line }, Some(kept)) => kept.add(task, line.attempt, line.time, line.text),
         (LogItem::Remark { text, .. }, _) => {
