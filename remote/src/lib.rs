@@ -11,6 +11,7 @@ pub mod host;
 mod http;
 pub mod identity;
 pub mod kubernetes;
+mod local_port;
 pub mod machine;
 pub mod place;
 pub mod slurm;

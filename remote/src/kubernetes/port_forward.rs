@@ -7,7 +7,7 @@ mod tunnel;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::TcpListener;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use super::client::Client;
 use super::objects::ClusterJob;
 use super::pods::{Pod, is_own};
 use super::task;
+use crate::local_port;
 use crate::place::{PortForward, PortForwardReport};
 use crate::websocket::wait;
 use tunnel::Tunnel;
@@ -90,16 +91,7 @@ fn listen(client: &Client, found: &ClusterJob, forward: &PortForward) -> Result<
         Ok(port) => port,
         Err(_) => port_of_label(client, &pod, &forward.port)?,
     };
-    let bind = |local: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, local));
-    let taken = |local: u16, error: &std::io::Error| {
-        Error::new(Kind::System, format!("cannot listen on 127.0.0.1:{local}: {}", describe_io(error)))
-            .help("name another local port, as in `8081:TASK:PORT`")
-    };
-    let listener = match forward.local {
-        Some(local) => bind(local).map_err(|error| taken(local, &error))?,
-        None => bind(port).or_else(|_| bind(0)).map_err(|error| taken(0, &error))?,
-    };
-    listener.set_nonblocking(true).map_err(|error| taken(port, &error))?;
+    let listener = local_port::listen(forward.local, port)?;
     Ok(Forwarded { task: pod.task(), port, listener })
 }
 

@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::program::Connection;
 use super::record::{InspectedJob, is_running};
 use crate::host::Running;
+use crate::local_port;
 use crate::place::{PortForward, PortForwardReport, TaskStatus};
 
 /// How often connections that have ended are looked for.
@@ -126,16 +127,7 @@ fn listen(job: &InspectedJob, forward: &PortForward) -> Result<Forwarded> {
             return Err(Error::new(Kind::Config, message).help(help));
         }
     };
-    let taken = |local: u16, error: &std::io::Error| {
-        Error::new(Kind::System, format!("cannot listen on 127.0.0.1:{local}: {}", describe_io(error)))
-            .help("name another local port, as in `8081:TASK:PORT`")
-    };
-    let bind = |local: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, local));
-    let listener = match forward.local {
-        Some(local) => bind(local).map_err(|error| taken(local, &error))?,
-        None => bind(port).or_else(|_| bind(0)).map_err(|error| taken(0, &error))?,
-    };
-    listener.set_nonblocking(true).map_err(|error| taken(port, &error))?;
+    let listener = local_port::listen(forward.local, port)?;
     let address = task.address.clone().unwrap_or_else(|| Ipv4Addr::LOCALHOST.to_string());
     Ok(Forwarded { task: task.task.to_string(), address, port, listener })
 }

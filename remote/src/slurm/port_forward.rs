@@ -1,7 +1,7 @@
 //! Ports of tasks on loopback: for each connection a relay on the host with Slurm's commands, which reaches the nodes.
 
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use super::exec::{RunningTask, running};
 use super::state::Run;
 use super::{ports, shell};
 use crate::host::{Running, Stream, Streams};
+use crate::local_port;
 use crate::place::{PortForward, PortForwardReport};
 use crate::websocket::wait;
 
@@ -95,16 +96,7 @@ fn listen(access: &Access, run: &Run, forward: &PortForward) -> Result<Forwarded
         Ok(port) => port,
         Err(_) => port_of_label(access, run, &task, &forward.port)?,
     };
-    let bind = |local: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, local));
-    let taken = |local: u16, error: &std::io::Error| {
-        Error::new(Kind::System, format!("cannot listen on 127.0.0.1:{local}: {}", describe_io(error)))
-            .help("name another local port, as in `8081:TASK:PORT`")
-    };
-    let listener = match forward.local {
-        Some(local) => bind(local).map_err(|error| taken(local, &error))?,
-        None => bind(port).or_else(|_| bind(0)).map_err(|error| taken(0, &error))?,
-    };
-    listener.set_nonblocking(true).map_err(|error| taken(port, &error))?;
+    let listener = local_port::listen(forward.local, port)?;
     Ok(Forwarded { task, port, listener, relays: vec![] })
 }
 
