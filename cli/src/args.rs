@@ -264,10 +264,10 @@ pub(crate) struct PlanArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ImportArgs {
-    /// Batch script of Slurm, line of `docker run`, or OpenPAI job; `-` for stdin
+    /// File of another tool, `-` for stdin, or a directory: then each file in it, as a table
     #[arg(required_unless_present_any = ["command", "list"], conflicts_with = "command", add = completion::job_files())]
     pub job: Option<Utf8PathBuf>,
-    /// Job file to write [default: stdout]
+    /// Job file to write [default: stdout]; for a directory, the directory of the job files
     #[arg(long, short, value_name = "FILE", add = completion::files())]
     pub output: Option<Utf8PathBuf>,
     /// Targets file to write, with the settings that belong to a cluster
@@ -279,6 +279,9 @@ pub(crate) struct ImportArgs {
     /// List the formats, or the options of one and what each becomes
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["job", "command"])]
     pub list: Option<String>,
+    /// Job to import, from a file with several objects of Kubernetes that run pods
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
     /// Overwrite existing files
     #[arg(long)]
     pub force: bool,

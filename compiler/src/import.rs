@@ -12,6 +12,7 @@ mod draft;
 mod env_file;
 mod field_names;
 mod fields;
+mod kubernetes;
 mod nodes;
 mod openpai_v1;
 mod openpai_v2;
@@ -20,6 +21,7 @@ mod paths;
 mod read;
 mod sbatch;
 mod tables;
+mod values;
 mod words;
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
@@ -63,12 +65,12 @@ pub fn document(sources: &Sources, id: SourceId, files: &dyn Files, sink: &mut S
 
 /// Converts a file of another tool's format; a file of ours passes through unchanged.
 ///
-/// Supported are Compose, OpenPAI's protocol v2, and v1 with the short template `{jobName, image, dataDir, outputDir,
+/// Supported are Compose, manifests of Kubernetes, OpenPAI's protocol v2, and v1 with the short template `{jobName, image, dataDir, outputDir,
 /// taskRoles}`. Returns `None` if the file has errors.
 pub fn import(document: Document, sources: &Sources, files: &dyn Files, sink: &mut Sink) -> Option<Document> {
     match recognise(&document) {
         Form::Own => Some(document),
-        Form::Compose => read_document(&document, sources, files, sink)?.document,
+        Form::Compose | Form::Kubernetes => read_document(&document, sources, files, None, sink)?.document,
         Form::OpenpaiV1 => openpai_v1::import(&document, sink),
         Form::OpenpaiV2 => {
             let apart = second_document(sink);
@@ -77,17 +79,20 @@ pub fn import(document: Document, sources: &Sources, files: &dyn Files, sink: &m
     }
 }
 
-/// Reads a document of a format whose parts are accounted for; `None` for other documents.
+/// Reads a document of a format whose parts are accounted for; `None` for other documents. `only` is the name of the job to
+/// read, where the file has several.
 pub(crate) fn read_document(
     document: &Document,
     sources: &Sources,
     files: &dyn Files,
+    only: Option<&str>,
     sink: &mut Sink,
 ) -> Option<Read> {
-    if !matches!(recognise(document), Form::Compose) {
-        return None;
-    }
-    let read = compose::read(document, sources, files, sink);
+    let read = match recognise(document) {
+        Form::Compose => compose::read(document, sources, files, sink),
+        Form::Kubernetes => kubernetes::read(document, sources, only, sink),
+        _ => return None,
+    };
     read.account.summarize(sources, sink);
     Some(read)
 }
@@ -105,6 +110,8 @@ pub enum Format {
     DockerRun,
     /// A Compose file.
     Compose,
+    /// A manifest of Kubernetes.
+    Kubernetes,
 }
 
 impl Format {
@@ -119,8 +126,17 @@ pub fn format_of(document: &Document) -> Option<Format> {
     match recognise(document) {
         Form::Own => None,
         Form::Compose => Some(Format::Compose),
+        Form::Kubernetes => Some(Format::Kubernetes),
         Form::OpenpaiV1 => Some(Format::V1),
         Form::OpenpaiV2 => Some(Format::V2),
+    }
+}
+
+/// The names of the jobs of a file that holds several, as manifests of Kubernetes may; none for one job.
+pub fn job_names(document: &Document) -> Vec<String> {
+    match recognise(document) {
+        Form::Kubernetes => kubernetes::job_names(&document.root),
+        _ => vec![],
     }
 }
 
@@ -155,6 +171,8 @@ enum Form {
     Own,
     /// A Compose file.
     Compose,
+    /// A manifest of Kubernetes.
+    Kubernetes,
     /// OpenPAI protocol v1, short or full.
     OpenpaiV1,
     /// OpenPAI protocol v2.
@@ -167,6 +185,9 @@ fn recognise(document: &Document) -> Form {
     // A file with a key that only our format has is ours, whatever other keys it has.
     if entry("roles").is_some() {
         return Form::Own;
+    }
+    if kubernetes::is_manifest(root) {
+        return Form::Kubernetes;
     }
     if compose::is_compose(root) {
         return Form::Compose;

@@ -31,11 +31,13 @@ pub enum RewriteResult {
     Refused,
 }
 
-/// Rewrites a job, and says what became of each part of a file that is neither YAML nor JSON.
+/// Rewrites a job, and says what became of each part of the file. `only` is the name of the job to read, where the file has
+/// several.
 pub fn rewrite(
     sources: &mut Sources,
     job: SourceId,
     files: &dyn Files,
+    only: Option<&str>,
     sink: &mut Sink,
 ) -> (RewriteResult, Account) {
     if let Some(format) = text_format(sources.get(job)) {
@@ -47,7 +49,7 @@ pub fn rewrite(
     let Some(original) = parse(sources, job, sink) else {
         return (RewriteResult::Refused, Account::default());
     };
-    if let Some(read) = read_document(&original, sources, files, sink) {
+    if let Some(read) = read_document(&original, sources, files, only, sink) {
         return finish(read, Format::Compose, sources, job, sink);
     }
     (rewrite_document(&original, sources, job, files, sink), Account::default())
@@ -120,7 +122,7 @@ fn unknown_format(document: &Document) -> Diagnostic {
     let at = root.entries().first().map_or(root.span, |entry| entry.key_span);
     Diagnostic::error(codes::FOREIGN_FILE, "the file is in none of the formats that are read")
         .at_span(at, "")
-        .note("a batch script of Slurm begins with `#!` and has lines `#SBATCH`, a file of a command line begins with `docker run` or `podman run`, a Compose file has `services` with `image` or `build`, a job of OpenPAI has `taskRoles`, and a job file of jobc has `roles`")
+        .note("a batch script of Slurm begins with `#!` and has lines `#SBATCH`, a file of a command line begins with `docker run` or `podman run`, a Compose file has `services` with `image` or `build`, a manifest of Kubernetes has `apiVersion` and `kind`, a job of OpenPAI has `taskRoles`, and a job file of jobc has `roles`")
         .note("`jobc import --list` lists the formats")
 }
 
@@ -132,7 +134,8 @@ fn written(document: &Document) -> String {
 
 /// A targets file with the settings of one target.
 fn targets_file(settings: &Node) -> String {
-    let mut target = serde_json::json!({ "backends": ["slurm"] });
+    let backend = if settings.get("kubernetes").is_some() { "kubernetes" } else { "slurm" };
+    let mut target = serde_json::json!({ "backends": [backend] });
     if let (Some(target), serde_json::Value::Object(settings)) = (target.as_object_mut(), settings.to_json())
     {
         target.extend(settings);

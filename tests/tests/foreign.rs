@@ -34,7 +34,7 @@ fn import(path: &Utf8Path, text: &str) -> Imported {
     let id = sources.add(Source::new(path.file_name().unwrap_or_default(), text));
     let mut sink = Sink::new();
     let files = DiskFiles(path.parent().expect("a directory").to_owned());
-    let (result, account) = rewrite(&mut sources, id, &files, &mut sink);
+    let (result, account) = rewrite(&mut sources, id, &files, None, &mut sink);
     let findings = sink.finish();
     let is_refused = findings.iter().any(|found| found.severity == Severity::Error);
     assert_eq!(

@@ -168,7 +168,8 @@ fn what_import_writes_is_the_same_job() {
         let mut sources = Sources::new();
         let id = sources.add(Source::new(name(&path), text.as_str()));
         let mut sink = Sink::new();
-        let (RewriteResult::Job(job, _), _) = rewrite(&mut sources, id, &MemoryFiles::default(), &mut sink)
+        let (RewriteResult::Job(job, _), _) =
+            rewrite(&mut sources, id, &MemoryFiles::default(), None, &mut sink)
         else {
             panic!("{path} is not rewritten: {:?}", sink.diagnostics());
         };

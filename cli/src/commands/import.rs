@@ -1,6 +1,7 @@
 //! `jobc import`: rewrites a file of another tool as a job file.
 
 mod account;
+mod directory;
 
 use std::fs;
 
@@ -24,6 +25,9 @@ pub(crate) fn run(import: &ImportArgs, format: FormatArg) -> Outcome {
     if let Some(name) = &import.list {
         return account::list(name, format);
     }
+    if let Some(path) = import.job.as_ref().filter(|path| path.is_dir()) {
+        return directory::run(import, path, format);
+    }
     let (source, directory) = match source(import) {
         Ok(found) => found,
         Err(why) => return super::report_input_error(&why),
@@ -31,7 +35,8 @@ pub(crate) fn run(import: &ImportArgs, format: FormatArg) -> Outcome {
     let mut sources = Sources::new();
     let id = sources.add(source);
     let mut sink = Sink::new();
-    let (rewritten, account) = rewrite(&mut sources, id, &DiskFiles::new(directory), &mut sink);
+    let (rewritten, account) =
+        rewrite(&mut sources, id, &DiskFiles::new(directory), import.name.as_deref(), &mut sink);
     if import.explain {
         return account::explain(&account, &rewritten, &sources, sink, format);
     }

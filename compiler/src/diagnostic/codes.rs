@@ -351,4 +351,5 @@ codes! {
     IMPORT_DROPPED "J0633" "parts of another tool's file that need no field";
     IMPORT_TARGET "J0634" "parts of another tool's file are settings of a cluster";
     IMPORT_IGNORED "J0635" "a line without effect in another tool's file";
+    IMPORT_SEVERAL "J0636" "a file of another tool with several jobs";
 }

@@ -109,6 +109,8 @@ impl Account {
         let mut dropped = of(|outcome| matches!(outcome, Outcome::Note(_)));
         // What every script has.
         dropped.retain(|row| !sources.slice(row.span).starts_with("#!"));
+        // An item of a list in braces has no name.
+        dropped.retain(|row| !sources.slice(row.span).starts_with('{'));
         let settings = of(|outcome| matches!(outcome, Outcome::Target(_)));
         let notes = [
             (

@@ -8,16 +8,16 @@ mod names;
 mod project;
 mod service;
 mod text;
-mod values;
 
 use crate::diagnostic::{Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
 use crate::files::Files;
 use crate::openpai::{MAX_JOB_NAME, MAX_ROLE_NAME, converted};
-use crate::source::{Sources, Span};
+use crate::source::Sources;
 
+use super::container::select_mounts;
 use super::draft::Draft;
-use super::nodes::{sequence, string};
+use super::nodes::string;
 use super::read::{Comments, Read, comment_lines};
 use names::Names;
 use project::Project;
@@ -91,6 +91,7 @@ pub(super) fn read(document: &Document, sources: &Sources, files: &dyn Files, si
         }
         draft.field(&["roles", &role], service.key_span, super::nodes::map(service.key_span, vec![]));
         let mounted = service::read(service, entries, &role, &project, &mut draft);
+        let mounted = mounted.into_iter().map(|name| (name, None)).collect();
         mounts.push((role, service.key_span, mounted));
     }
     if chosen.len() > 1 && draft.get(&["network"]).is_none() {
@@ -102,25 +103,6 @@ pub(super) fn read(document: &Document, sources: &Sources, files: &dyn Files, si
     let (document, targets, account) = draft.finish();
     let comments: Comments = comments;
     Read { document: (!has_errors).then_some(document), targets, account, comments }
-}
-
-/// Names the entries that each role mounts, unless it mounts all.
-fn select_mounts(mounts: &[(String, Span, Vec<String>)], draft: &mut Draft<'_>) {
-    for section in ["data", "outputs"] {
-        let all: Vec<String> = draft
-            .get(&[section])
-            .map_or(&[][..], Node::entries)
-            .iter()
-            .map(|entry| entry.key.clone())
-            .collect();
-        for (role, span, mounted) in mounts {
-            let of_role: Vec<&String> = all.iter().filter(|name| mounted.contains(name)).collect();
-            if of_role.len() < all.len() {
-                let names = of_role.into_iter().map(|name| string(*span, name)).collect();
-                draft.set(&["roles", role, section], *span, sequence(*span, names));
-            }
-        }
-    }
 }
 
 /// Accounts for the keys beside `services`.

@@ -11,7 +11,7 @@ use crate::suggest;
 use super::container::{self, Role};
 use super::draft::Draft;
 use super::nodes::{sequence, string};
-use super::options::{Argument, Becomes, CommandOption};
+use super::options::{Argument, Becomes, CommandOption, by_letter};
 use super::read::{Comments, Read};
 use super::words::{Piece, Word, split};
 
@@ -117,7 +117,7 @@ fn line(words: Vec<Word>, id: SourceId, files: &dyn Files, draft: &mut Draft<'_>
         // Letters without an argument may stand together: `-it`.
         let letters: Vec<char> = text.chars().skip(1).collect();
         for (index, letter) in letters.iter().enumerate() {
-            let Some(option) = options::by_letter(*letter) else {
+            let Some(option) = by_letter(options::OPTIONS, *letter) else {
                 role.draft.invalid(part, format!("unknown option `-{letter}` of `docker run`"), "");
                 break;
             };

@@ -42,6 +42,20 @@ impl<'s> Draft<'s> {
         insert(&mut self.settings, path, part, value);
     }
 
+    /// Removes a field.
+    pub(super) fn remove(&mut self, path: &[&str]) {
+        let Some((last, before)) = path.split_last() else { return };
+        let mut node = &mut self.root;
+        for key in before {
+            let Value::Mapping(entries) = &mut node.value else { return };
+            let Some(entry) = entries.iter_mut().find(|entry| entry.key == *key) else { return };
+            node = &mut entry.value;
+        }
+        if let Value::Mapping(entries) = &mut node.value {
+            entries.retain(|entry| entry.key != *last);
+        }
+    }
+
     /// The value of a field so far.
     pub(super) fn get(&self, path: &[&str]) -> Option<&Node> {
         path.iter().try_fold(&self.root, |node, key| node.get(key))

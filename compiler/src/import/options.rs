@@ -61,3 +61,24 @@ impl Becomes {
         }
     }
 }
+
+/// The option with a letter.
+pub(super) fn by_letter(options: &'static [CommandOption], letter: char) -> Option<&'static CommandOption> {
+    options.iter().find(|option| option.short == letter && letter != ' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{compose, docker_run, sbatch};
+
+    #[test]
+    fn names_are_sorted_and_letters_are_unique() {
+        for options in [compose::KEYS, docker_run::OPTIONS, sbatch::OPTIONS] {
+            assert!(options.windows(2).all(|pair| pair[0].long < pair[1].long));
+            let mut letters: Vec<char> =
+                options.iter().map(|option| option.short).filter(|c| *c != ' ').collect();
+            letters.sort_unstable();
+            assert!(letters.windows(2).all(|pair| pair[0] != pair[1]), "{letters:?}");
+        }
+    }
+}

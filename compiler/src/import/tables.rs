@@ -1,12 +1,16 @@
 //! The formats that are read, and what becomes of each option: `jobc import --list`.
 
 use super::options::CommandOption;
-use super::{compose, docker_run, sbatch};
+use super::{compose, docker_run, kubernetes, sbatch};
 
 /// The formats that are read: the name for `--list`, and what they are.
 pub static FORMATS: &[(&str, &str)] = &[
     ("compose", "Compose file"),
     ("docker-run", "line of `docker run` or `podman run`"),
+    (
+        "kubernetes",
+        "manifest of Kubernetes: Pod, Job, CronJob, JobSet, Kubeflow, Ray, LeaderWorkerSet, Volcano",
+    ),
     ("openpai", "job of OpenPAI, protocol v2 (YAML) or v1 (JSON)"),
     ("sbatch", "batch script of Slurm, with lines `#SBATCH`"),
 ];
@@ -16,6 +20,7 @@ pub fn table(format: &str) -> Option<Vec<(String, String)>> {
     let options = match format {
         "compose" => compose::KEYS,
         "docker-run" => docker_run::OPTIONS,
+        "kubernetes" => return Some(kubernetes::table()),
         "sbatch" => sbatch::OPTIONS,
         _ => return None,
     };

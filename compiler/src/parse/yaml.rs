@@ -35,6 +35,7 @@ pub(super) fn load(text: &str, report: &mut Report<'_>) -> Option<Node> {
     };
     let mut builder = Builder::new(text, report);
     let mut first_document = None;
+    let mut objects: Vec<Node> = Vec::new();
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = match event {
             Ok(event) => event,
@@ -62,6 +63,8 @@ pub(super) fn load(text: &str, report: &mut Report<'_>) -> Option<Node> {
                 }
                 match first_document.replace(range.clone()) {
                     None => true,
+                    // A file of Kubernetes holds several objects.
+                    Some(_) if builder.take_object(&mut objects) => true,
                     Some(first) => {
                         several_documents(explicit, first, range, &mut builder);
                         break;
@@ -97,7 +100,7 @@ pub(super) fn load(text: &str, report: &mut Report<'_>) -> Option<Node> {
         return None;
     }
     builder.report_braces(None);
-    builder.finish()
+    if objects.is_empty() { builder.finish() } else { Some(builder.finish_list(objects)) }
 }
 
 /// Whether a text is syntactically valid YAML.

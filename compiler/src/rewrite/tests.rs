@@ -10,7 +10,7 @@ fn run(name: &str, text: &str) -> RewriteResult {
     let mut sources = Sources::new();
     let id = sources.add(Source::new(name, text));
     let mut sink = Sink::new();
-    rewrite(&mut sources, id, &MemoryFiles::default(), &mut sink).0
+    rewrite(&mut sources, id, &MemoryFiles::default(), None, &mut sink).0
 }
 
 #[test]

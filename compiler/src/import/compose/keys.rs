@@ -130,13 +130,3 @@ pub(in super::super) static KEYS: &[CommandOption] = &[
     key("volumes_from", Refusal("the volumes of another service", "write `volumes` in each")),
     key("working_dir", Field("`workdir`")),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::KEYS;
-
-    #[test]
-    fn names_are_sorted() {
-        assert!(KEYS.windows(2).all(|pair| pair[0].long < pair[1].long));
-    }
-}

@@ -13,10 +13,10 @@ use super::super::draft::Draft;
 use super::super::env_file;
 use super::super::nodes::{number, sequence, string};
 use super::super::options::Becomes;
+use super::super::values::{is_empty, pairs, scalar, text_at, texts};
 use super::super::words::{Piece, split_plain};
 use super::keys::KEYS;
 use super::project::Project;
-use super::values::{is_empty, pairs, scalar, text_at, texts};
 
 /// A service that is being read.
 pub(super) struct Service<'r, 'd, 's> {

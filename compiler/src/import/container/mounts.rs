@@ -5,7 +5,7 @@ use crate::openpai::converted;
 use crate::source::Span;
 
 use super::super::draft::Draft;
-use super::super::nodes::string;
+use super::super::nodes::{entry, map, sequence, string};
 use super::super::paths::source;
 use super::{bytes, param, size};
 
@@ -131,4 +131,43 @@ pub(in super::super) fn tmpfs(
     draft.set(&["data", &name, "writable"], part, Node { span: part, value: Value::Bool(true) });
     draft.account.field(part, format!("data.{name}"));
     name
+}
+
+/// A role with its place, and the entries that it mounts, each with a directory in it.
+pub(in super::super) type Mounts = (String, Span, Vec<(String, Option<(String, Span)>)>);
+
+/// Names the entries that each role mounts, unless it mounts all as a whole.
+pub(in super::super) fn select_mounts(mounts: &[Mounts], draft: &mut Draft<'_>) {
+    for section in ["data", "outputs"] {
+        let all: Vec<String> = draft
+            .get(&[section])
+            .map_or(&[][..], Node::entries)
+            .iter()
+            .map(|entry| entry.key.clone())
+            .collect();
+        for (role, span, mounted) in mounts {
+            let of_role: Vec<&String> =
+                all.iter().filter(|name| mounted.iter().any(|(of, _)| of == *name)).collect();
+            let subpath = |name: &String| {
+                mounted.iter().find(|(of, _)| of == name).and_then(|(_, subpath)| subpath.clone())
+            };
+            let is_whole = !of_role.iter().any(|name| subpath(name).is_some());
+            if of_role.len() == all.len() && is_whole {
+                continue;
+            }
+            let value = if is_whole {
+                sequence(*span, of_role.into_iter().map(|name| string(*span, name)).collect())
+            } else {
+                let change = |name: &String| {
+                    let fields = subpath(name)
+                        .map(|(path, at)| entry("subpath", at, string(at, path)))
+                        .into_iter()
+                        .collect();
+                    entry(name, *span, map(*span, fields))
+                };
+                map(*span, of_role.into_iter().map(change).collect())
+            };
+            draft.set(&["roles", role, section], *span, value);
+        }
+    }
 }

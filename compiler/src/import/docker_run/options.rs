@@ -179,22 +179,3 @@ pub(super) fn by_name(name: &str) -> Option<&'static CommandOption> {
     };
     OPTIONS.iter().find(|option| option.long == name)
 }
-
-/// The option with a letter.
-pub(super) fn by_letter(letter: char) -> Option<&'static CommandOption> {
-    OPTIONS.iter().find(|option| option.short == letter && letter != ' ')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::OPTIONS;
-
-    #[test]
-    fn names_are_sorted_and_letters_are_unique() {
-        assert!(OPTIONS.windows(2).all(|pair| pair[0].long < pair[1].long));
-        let mut letters: Vec<char> =
-            OPTIONS.iter().map(|option| option.short).filter(|c| *c != ' ').collect();
-        letters.sort_unstable();
-        assert!(letters.windows(2).all(|pair| pair[0] != pair[1]), "{letters:?}");
-    }
-}

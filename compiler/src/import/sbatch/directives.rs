@@ -7,8 +7,9 @@ use crate::source::{SourceId, Span};
 use crate::suggest;
 
 use super::super::draft::Draft;
+use super::super::options::by_letter;
 use super::super::options::{Argument, CommandOption};
-use super::options::{OPTIONS, by_letter, by_name};
+use super::options::{OPTIONS, by_name};
 
 /// An option of a line.
 pub(super) struct Directive {
@@ -176,7 +177,7 @@ fn option(word: &str, span: Span, draft: &mut Draft<'_>) -> Option<(&'static Com
         return None;
     };
     let letter = letters.chars().next()?;
-    let Some(option) = by_letter(letter) else {
+    let Some(option) = by_letter(OPTIONS, letter) else {
         draft.invalid(span, format!("unknown option `-{letter}` of sbatch"), "");
         return None;
     };

@@ -6,8 +6,9 @@ use crate::source::{SourceId, Span};
 
 use super::super::draft::Draft;
 use super::super::options::Argument;
+use super::super::options::by_letter;
 use super::super::words::{Piece, Word, split};
-use super::options::{OF_SRUN, by_letter, by_name};
+use super::options::{OF_SRUN, OPTIONS, by_name};
 use super::scan::Class;
 
 /// Words before a command that is still the beginning of a command.
@@ -174,7 +175,7 @@ fn option(
         let own =
             OF_SRUN.iter().find(|(_, own, _)| *own == letter).map(|(own, _, argument)| (*own, *argument));
         let Some((name, argument)) =
-            own.or_else(|| by_letter(letter).map(|option| (option.long, option.argument)))
+            own.or_else(|| by_letter(OPTIONS, letter).map(|option| (option.long, option.argument)))
         else {
             draft.invalid(here, format!("unknown option `-{letter}` of srun"), "");
             return None;

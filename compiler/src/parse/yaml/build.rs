@@ -201,6 +201,41 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
         self.finish_node(Node { span, value }, frame.weight, frame.anchor)
     }
 
+    /// Takes a finished document that is an object of Kubernetes, so that another one may follow; an empty one before such
+    /// an object is dropped. Returns whether the document is one of these.
+    pub(super) fn take_object(&mut self, objects: &mut Vec<Node>) -> bool {
+        let is_text = |root: &Node, key: &str| root.get(key).is_some_and(|node| node.as_str().is_some());
+        match &self.root {
+            Some(root) if is_text(root, "apiVersion") && is_text(root, "kind") => {
+                objects.extend(self.root.take());
+                true
+            }
+            Some(root) if root.value != Value::Null => false,
+            _ => {
+                let is_manifest = self.text.lines().any(|line| line.starts_with("apiVersion:"));
+                self.root = self.root.take().filter(|_| !is_manifest);
+                is_manifest
+            }
+        }
+    }
+
+    /// The list of all objects of a file, as `kind: List` has them.
+    pub(super) fn finish_list(mut self, mut objects: Vec<Node>) -> Node {
+        objects.extend(self.root.take().filter(|root| root.value != Value::Null));
+        if objects.len() == 1 {
+            return objects.remove(0);
+        }
+        let start = objects.first().map_or(0, |object| object.span.start as usize);
+        let end = objects.last().map_or(0, |object| object.span.end as usize);
+        let at = self.report.span(start, start);
+        let text = |text: &str| Node { span: at, value: Value::String(text.to_owned()) };
+        let list = Node { span: self.report.span(start, end), value: Value::Sequence(objects) };
+        let entry = |key: &str, value: Node| Entry { key: key.to_owned(), key_span: at, value };
+        let entries =
+            vec![entry("apiVersion", text("v1")), entry("kind", text("List")), entry("items", list)];
+        Node { span: self.report.span(start, end), value: Value::Mapping(entries) }
+    }
+
     /// The finished tree, if there is one.
     pub(super) fn finish(self) -> Option<Node> {
         match self.root {

@@ -19,7 +19,7 @@ pub(in super::super) fn report_foreign(report: &mut Report<'_>) -> bool {
         (
             "apiVersion",
             "a Kubernetes manifest",
-            "jobc writes manifests: `image`, `command` and `resources` of a container are `image`, `run` and `resources` of a role, and replicas are `instances`; `jobc init` writes a first job file",
+            "`jobc import` rewrites it as a job file; `jobc check`, `jobc build` and `jobc run` take it as it is",
         )
     } else if is_skypilot(root) {
         (

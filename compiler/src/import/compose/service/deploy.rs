@@ -6,7 +6,7 @@ use crate::document::Node;
 
 use super::super::super::container;
 use super::super::super::nodes::json;
-use super::super::values::{is_empty, scalar, text_at, texts};
+use super::super::super::values::{is_empty, scalar, text_at, texts};
 use super::Service;
 
 impl Service<'_, '_, '_> {

@@ -7,7 +7,7 @@ use crate::source::Span;
 
 use super::super::super::container::{self, Mount};
 use super::super::super::nodes::{json, string};
-use super::super::values::{pairs, scalar, text_at};
+use super::super::super::values::{pairs, scalar, text_at};
 use super::Service;
 
 impl Service<'_, '_, '_> {

@@ -1,4 +1,4 @@
-//! Values that Compose writes in several forms.
+//! Values that other tools write in several forms.
 
 use crate::document::{Node, Value};
 use crate::source::Span;
@@ -35,6 +35,11 @@ pub(super) fn scalar(node: &Node) -> Option<String> {
 /// The text of a scalar at a key.
 pub(super) fn text_at(node: &Node, key: &str) -> Option<String> {
     node.get(key).and_then(scalar)
+}
+
+/// The text of a scalar at a path of keys.
+pub(super) fn text_in(node: &Node, path: &[&str]) -> Option<String> {
+    path.iter().try_fold(node, |node, key| node.get(key)).and_then(scalar)
 }
 
 /// Whether a value is one that changes nothing: nothing, `false`, an empty list.
