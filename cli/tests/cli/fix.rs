@@ -121,3 +121,37 @@ fn stdin_cannot_be_fixed() {
     directory.jobc(&["check", "--unsafe-fixes", "--watch"]).exits(2);
     directory.jobc(&["check", "--fix", "--watch"]).exits(2);
 }
+
+/// `jobc import DIRECTORY`: each file of another tool in a table, and a job file of each that is converted.
+#[test]
+fn a_directory_is_imported() {
+    const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: NAME}\nspec: {containers: [{name: main, image: 'python:3.12-slim', command: [python]}]}\n";
+    let directory = Directory::new();
+    let pods = format!("{}---\n{}", POD.replace("NAME", "one"), POD.replace("NAME", "two"));
+    directory.write("k8s/pods.yaml", &pods);
+    directory.write("k8s/service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: x}\n");
+    directory.write("slurm/train.sbatch", "#!/bin/bash\n#SBATCH -N 2 -p gpu\nsrun hostname\n");
+    directory.write("notes.yaml", "a: 1\n");
+    directory.write(".hidden/pod.yaml", POD);
+    let run = directory.jobc(&["import", ".", "-o", "jobs"]).exits(0).says("3 of 3 jobs are converted");
+    assert!(run.out.contains("k8s/pods.yaml (one)") && !run.out.contains("service"), "{}", run.out);
+    assert!(directory.read("jobs/k8s/pods/two/job.yaml").contains("name: two"));
+    assert!(directory.read("jobs/slurm/train/targets.yaml").contains("partition: gpu"));
+    directory.jobc(&["check", "jobs/k8s/pods/one/job.yaml"]).exits(0);
+    directory.jobc(&["import", ".", "-o", "jobs"]).exits(2).says("--force");
+
+    directory.write("k8s/broken.yaml", &POD.replace("command", "comand"));
+    let json = directory.jobc(&["import", "k8s", "--format", "json"]).exits(1).out;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["jobs"][0]["converted"], false, "{json}");
+    assert_eq!(json["jobs"][0]["findings"][2]["line"], 4, "{json}");
+    assert_eq!(json["jobs"][1]["name"], "one", "{json}");
+
+    directory.jobc(&["import", "k8s/pods.yaml"]).exits(1).says("J0636");
+    let one = directory.jobc(&["import", "k8s/pods.yaml", "--name", "two"]).exits(0).out;
+    assert!(one.contains("name: two"), "{one}");
+    directory.jobc(&["import", "k8s/pods.yaml", "--name", "three"]).exits(1).says("no job `three`");
+    directory.jobc(&["import", "k8s", "--explain"]).exits(2).says("is for one file");
+    directory.write("empty/a.txt", "");
+    directory.jobc(&["import", "empty"]).exits(2).says("no file of another tool");
+}

@@ -112,9 +112,12 @@ pub(super) fn merge(groups: &mut Vec<Group>, draft: &mut Draft<'_>) -> Option<Sp
     only.instances += first.instances;
     let path = ["roles", only.role.as_str(), "instances"];
     draft.account.field(first.at, path.join("."));
+    let place = |group: &Group| group.spec().map(|spec| spec.span);
+    let is_apart = place(&first) != place(only);
     first.facts.finish(draft);
     draft.set(&path, only.at, number(only.at, only.instances));
-    Some(first.template.span)
+    // Of an alias, the comments stand at the first.
+    is_apart.then_some(first.template.span)
 }
 
 /// Writes what the facts of groups and of the job say besides their numbers.
