@@ -190,7 +190,7 @@ fn names(findings: &str) -> Vec<String> {
     line.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Nine of ten public manifests are converted, and the others have an error at a place of theirs. What comes out builds, but
+/// Most public manifests are converted (87 of 100 when this was written), and the others have an error at a place of theirs. What comes out builds, but
 /// for placeholders of the source.
 #[test]
 fn public_manifests_are_converted() {
@@ -223,7 +223,7 @@ fn public_manifests_are_converted() {
     }
     eprintln!("{converted} of {} manifests are converted; the others:\n{refused}", files.len());
     eprintln!("errors of `jobc build`:\n{unbuilt}");
-    assert!(converted * 10 >= files.len() * 8, "{converted} of {}:\n{refused}", files.len());
+    assert!(converted * 100 >= files.len() * 85, "{converted} of {}:\n{refused}", files.len());
     // Placeholders for images, and what a backend says with `--allow-lossy`.
     let known = ["J0223", "J0402"];
     let others: Vec<&str> =
