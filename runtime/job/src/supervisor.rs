@@ -8,6 +8,7 @@
 
 mod actions;
 mod attempt;
+mod container_process;
 mod context;
 mod control_socket;
 mod host_programs;
@@ -21,6 +22,7 @@ mod output;
 mod poll;
 mod preparation;
 mod prober;
+mod program;
 mod program_error;
 mod readiness;
 mod recipients;
@@ -28,6 +30,7 @@ mod rendezvous;
 mod scope;
 mod spawner;
 pub mod start;
+mod task_process;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -76,7 +79,7 @@ pub use mailbox::{Mailbox, Sender};
 use message::{Message, PreparedHost};
 use poll::{EventSource, Poll};
 use rendezvous::RendezvousWatch;
-use spawner::Spawner;
+use spawner::{ContainerSpawner, Spawner, TaskSpawner};
 
 /// The input of a supervisor from the command that started it.
 #[derive(Debug)]
@@ -153,6 +156,18 @@ pub fn run(directory: Directory, inherited: InheritedFds) -> Result<u8> {
     code
 }
 
+/// What a supervisor is made of.
+struct Parts {
+    context: Arc<JobContext>,
+    lifecycle: Lifecycle,
+    journal: Journal,
+    signals: Signals,
+    client: UnixStream,
+    /// The end of the client is that of the job.
+    attends: bool,
+    tasks: Arc<dyn TaskSpawner>,
+}
+
 impl Supervisor {
     fn new(directory: Directory, client: UnixStream, terminal: Option<OwnedFd>) -> Result<Self> {
         // A new session: the terminal's signals go only to the command in the foreground.
@@ -176,10 +191,6 @@ impl Supervisor {
         let environments = HostEnvironments::read(&plan, &caller)?;
         let open_files = open_files::raise_open_files();
         let attends = submission.attended;
-        let poll = Poll::new()?;
-        poll.add(&signals, EventSource::Signal)?;
-        let mailbox = Mailbox::new()?;
-        poll.add(&mailbox, EventSource::Message)?;
         let lifecycle = Lifecycle::new(&plan);
         // Before the command that submitted the job gets the answer, which reserves the ports until then.
         let ledger = Ledger::standard(&directory.parents())?;
@@ -192,11 +203,10 @@ impl Supervisor {
             scope::Entered::Nowhere(why) => record.notes.push(why),
         }
         record.notes.extend(ledger_note);
-        let mut journal = Journal::create(&directory, record)?;
-        journal.job_event(EventKind::Submitted, json!({ "tasks": lifecycle.tasks().len() }));
-        let share = Arc::new(JobContext {
+        let journal = Journal::create(&directory, record)?;
+        let context = Arc::new(JobContext {
             containers: Store::new(directory.containers().root()),
-            directory: directory.clone(),
+            directory,
             submission,
             plan,
             open_files,
@@ -208,7 +218,26 @@ impl Supervisor {
             secrets,
             environments,
         });
-        let redacted = share.secrets.values().chain(share.environments.secrets());
+        let tasks: Arc<dyn TaskSpawner> = Arc::new(ContainerSpawner(Arc::clone(&context)));
+        let rendezvous = RendezvousWatch::new(&context.plan, &lifecycle);
+        let mut supervisor =
+            Self::assemble(Parts { context, lifecycle, journal, signals, client, attends, tasks })?;
+        supervisor.rendezvous = rendezvous;
+        let sender = supervisor.mailbox.sender();
+        supervisor.preparation = Some(preparation::start(&supervisor.context, admission, &sender));
+        Ok(supervisor)
+    }
+
+    /// A supervisor that waits for its first event.
+    fn assemble(parts: Parts) -> Result<Self> {
+        let Parts { context, lifecycle, mut journal, signals, client, attends, tasks } = parts;
+        let directory = context.directory.clone();
+        let poll = Poll::new()?;
+        poll.add(&signals, EventSource::Signal)?;
+        let mailbox = Mailbox::new()?;
+        poll.add(&mailbox, EventSource::Message)?;
+        journal.job_event(EventKind::Submitted, json!({ "tasks": lifecycle.tasks().len() }));
+        let redacted = context.secrets.values().chain(context.environments.secrets());
         let masks = Arc::new(logs::Redactor::new(redacted));
         let log = |task: &crate::lifecycle::Task| {
             logs::Writer::open(&directory.logs(&task.id), logs::Limits::default(), Arc::clone(&masks))
@@ -216,15 +245,13 @@ impl Supervisor {
         let logs = lifecycle.tasks().iter().map(log).collect();
         let socket = ControlSocket::listen(&directory, &poll, client, attends)?;
         let ids = lifecycle.tasks().iter().map(|task| task.id.clone()).collect();
-        let prober = prober::create_prober(&share, ids, mailbox.sender());
-        let spawner = Spawner::start(&share, &mailbox.sender());
-        let preparation = Some(preparation::start(&share, admission, &mailbox.sender()));
-        let rendezvous = RendezvousWatch::new(&share.plan, &lifecycle);
-        let has_gpus = share.plan.roles.iter().any(|role| role.gpus().is_some());
+        let prober = prober::create_prober(&context, ids, mailbox.sender());
+        let spawner = Spawner::start(&tasks, &context, &mailbox.sender());
+        let has_gpus = context.plan.roles.iter().any(|role| role.gpus().is_some());
         Ok(Self {
-            log_metrics: Arc::new(LogMetrics::of(&share.plan)?),
-            next_reading: Self::first_reading(&share.plan),
-            context: share,
+            log_metrics: Arc::new(LogMetrics::of(&context.plan)?),
+            next_reading: Self::first_reading(&context.plan),
+            context,
             lifecycle,
             journal,
             poll,
@@ -235,13 +262,13 @@ impl Supervisor {
             attempts: BTreeMap::new(),
             ending: BTreeMap::new(),
             failing: BTreeMap::new(),
-            rendezvous,
+            rendezvous: None,
             prober,
             logs,
             partial_lines: BTreeMap::new(),
             sampler: Sampler::new(&directory, has_gpus),
             buffer: vec![0; 65536],
-            preparation,
+            preparation: None,
             prepared: None,
             started: Instant::now(),
             end: None,

@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::attempt::{Attempt, code_of};
-use super::message::{FileNumber, PendingContainer, PreparationEvent, PreparedHost};
+use super::container_process::exit_note;
+use super::message::{FileNumber, PendingTask, PreparationEvent, PreparedHost};
 use super::spawner::SpawnerRequest;
 use super::{Supervisor, program_error, with_help};
 use crate::control::Request;
@@ -49,7 +50,7 @@ impl Supervisor {
                 if let Action::Start(task) = action
                     && let Some(attempt) = self.attempts.get_mut(task)
                 {
-                    attempt.release();
+                    attempt.process.release();
                 }
             }
             for action in actions {
@@ -72,7 +73,7 @@ impl Supervisor {
             Action::Watch(task) => self.watch(task),
             Action::Signal(task, signal) => {
                 if let Some(attempt) = self.attempts.get_mut(&task)
-                    && let Err(error) = attempt.end(signal)
+                    && let Err(error) = attempt.process.end(signal)
                 {
                     self.journal.note(format!("{}: {error}", self.lifecycle.tasks()[task].id));
                 }
@@ -94,7 +95,7 @@ impl Supervisor {
                 // A frozen process does not handle signals.
                 for attempt in self.attempts.values().filter(|_| self.lifecycle.state() == JobState::Stopping)
                 {
-                    let cgroup = attempt.cgroup();
+                    let cgroup = attempt.process.cgroup();
                     if cgroup.is_frozen().unwrap_or(false) {
                         let _ = cgroup.thaw();
                     }
@@ -136,40 +137,49 @@ impl Supervisor {
         }
     }
 
-    /// A container is created and waits to be started.
-    pub(super) fn handle_created(&mut self, task: TaskNumber, attempt: u32, held: PendingContainer) {
+    /// An attempt is created and waits to be started.
+    pub(super) fn handle_created(&mut self, task: TaskNumber, attempt: u32, held: PendingTask) {
         for text in &held.notes {
             self.journal.note(text.clone());
         }
-        let (mounts, unenforced) = (held.mounts, held.unenforced.clone());
-        let taken = match Attempt::new(task, attempt, held, &self.poll) {
+        let (mounts, unenforced, node) = (held.mounts, held.unenforced.clone(), held.node.clone());
+        let taken = match Attempt::new(task, attempt + held.earlier, held, &self.poll) {
             Ok(taken) => taken,
             Err(error) => return self.not_started(task, &error),
         };
-        let (pid, name) = (taken.pid(), taken.name().to_owned());
+        let (pid, name) = (taken.process.pid(), taken.process.container().map(str::to_owned));
         self.attempts.insert(task, taken);
         let id = &self.lifecycle.tasks()[task].id;
         let slots = self.context.gpus().map(|gpus| gpus.slots_of(id)).unwrap_or_default();
         let gpus = slots.into_iter().map(|slot| slot.name).collect();
         let known = self.journal.task_mut(task);
-        known.container = Some(name.clone());
-        known.process = Process::of_child(pid);
+        known.container.clone_from(&name);
+        known.process = name.is_some().then(|| Process::of_child(pid)).flatten();
+        known.node.clone_from(&node);
         known.gpus = gpus;
         known.unenforced = unenforced;
-        self.journal.task_event(task, EventKind::Created, json!({ "container": name, "pid": pid }));
-        self.journal.task_event(task, EventKind::Mounted, json!({ "mounts": mounts }));
+        let detail = match node {
+            Some(node) => json!({ "node": node }),
+            None => json!({ "container": name, "pid": pid }),
+        };
+        self.journal.task_event(task, EventKind::Created, detail);
+        if let Some(mounts) = mounts {
+            self.journal.task_event(task, EventKind::Mounted, json!({ "mounts": mounts }));
+        }
         self.step(Input::Created(task));
     }
 
     /// A task was let go: its program runs, or could not be executed.
     fn handle_start(&mut self, task: TaskNumber) -> Option<Input> {
         let attempt = self.attempts.get_mut(&task)?;
-        match attempt.wait_started() {
+        match attempt.process.wait_started() {
             Ok(()) => {
-                let (pid, number) = (attempt.pid(), attempt.number);
+                let (pid, number) = (attempt.process.pid(), attempt.number);
                 let id = &self.lifecycle.tasks()[task].id;
                 let slots = self.context.gpus().map(|gpus| gpus.slots_of(id)).unwrap_or_default();
-                self.sampler.add_attempt(id, number, attempt.cgroup().record(), pid, slots);
+                if attempt.process.container().is_some() {
+                    self.sampler.add_attempt(id, number, attempt.process.cgroup().record(), pid, slots);
+                }
                 if let Some(watch) = &mut self.rendezvous {
                     watch.begin(self.lifecycle.attempt());
                 }
@@ -210,19 +220,20 @@ impl Supervisor {
         self.drain_output(task);
         self.prober.unwatch(task);
         let Some(mut attempt) = self.attempts.remove(&task) else { return };
-        let layers = attempt.take_layers();
+        let layers = attempt.process.take_layers();
         let role = self.lifecycle.tasks()[task].role;
         let limit = self.context.plan.roles[role].resources.memory_bytes;
-        let groups = attempt.cgroup();
+        let groups = attempt.process.cgroup();
+        let own_note = attempt.process.end_note();
         let id = &self.lifecycle.tasks()[task].id;
         let mut kills = 0;
-        if let Some(sample) = self.sampler.remove_attempt(id, attempt.ended_usage()) {
+        if let Some(sample) = self.sampler.remove_attempt(id, attempt.process.ended_usage()) {
             kills = sample.usage.oom_kills.unwrap_or(0);
             self.journal.task_event(task, EventKind::Sampled, json!(sample));
         }
         match attempt.reap(&self.poll) {
             Ok((exit, container)) => {
-                let note = super::attempt::exit_note(&groups, exit, limit);
+                let note = exit_note(&groups, exit, limit).or(own_note);
                 if exit == Exit::Code(0) {
                     self.note_oom_kills(task, kills);
                 } else {
@@ -337,7 +348,7 @@ impl Supervisor {
         let mut sent = 0;
         for (task, attempt) in &mut self.attempts {
             if tasks.is_empty() || tasks.contains(&known[*task].id) {
-                attempt.signal(signal)?;
+                attempt.process.signal(signal)?;
                 sent += 1;
             }
         }
@@ -357,7 +368,7 @@ impl Supervisor {
         }
         let mut done: Vec<TaskNumber> = Vec::new();
         for (&task, attempt) in &self.attempts {
-            let cgroup = attempt.cgroup();
+            let cgroup = attempt.process.cgroup();
             let result = match () {
                 () if cgroup.is_none() => Err(Error::new(
                     Kind::Unenforceable,
@@ -370,7 +381,7 @@ impl Supervisor {
             if let Err(error) = result {
                 // All or none.
                 for task in done {
-                    let cgroup = self.attempts[&task].cgroup();
+                    let cgroup = self.attempts[&task].process.cgroup();
                     let _ = if frozen { cgroup.thaw() } else { cgroup.freeze() };
                 }
                 return Err(error);

@@ -5,16 +5,15 @@ use std::os::fd::OwnedFd;
 
 use serde_json::Value;
 
+use super::task_process::TaskProcess;
 use crate::admission::Admission;
 use crate::admission::job_queue::Slot;
-use crate::discarded::{Discarded, WrittenLayers};
+use crate::discarded::Discarded;
 use crate::event::Kind as EventKind;
 use crate::lifecycle::TaskNumber;
 use crate::ready::Report;
 use crate::record::Claim;
-use jobc_container::container::create::CreatedContainer;
 use jobc_sys::error::Result;
-use jobc_sys::signals::Signal;
 
 /// A message of a thread to the event loop.
 #[derive(Debug)]
@@ -23,14 +22,14 @@ pub(super) enum Message {
     Preparation(PreparationEvent),
     /// Data, roots and network are ready, or the error.
     Prepared(Result<Box<PreparedHost>>),
-    /// A container was created, or the error.
+    /// An attempt was created, or the error.
     Created {
         /// Whose.
         task: TaskNumber,
         /// Which attempt's.
         attempt: u32,
         /// It.
-        held: Result<Box<PendingContainer>>,
+        held: Result<Box<PendingTask>>,
     },
     /// A task was found ready, or not.
     Readiness(Report),
@@ -80,25 +79,21 @@ pub(super) struct PreparedHost {
     pub(super) slot: Option<Slot>,
 }
 
-/// A created container that waits to be started.
+/// A created attempt that waits to be started.
 #[derive(Debug)]
-pub(super) struct PendingContainer {
-    /// The container and its process.
-    pub(super) made: CreatedContainer,
-    /// A byte here lets it go.
-    pub(super) start_pipe: OwnedFd,
+pub(super) struct PendingTask {
+    /// What runs it.
+    pub(super) process: Box<dyn TaskProcess>,
     /// Its standard output and error; `None` if it has a terminal.
     pub(super) output: Option<[OwnedFd; 2]>,
-    /// The writable layers of its root, if what is in them is to be named.
-    pub(super) layers: Option<WrittenLayers>,
-    /// The signal that asks it to end.
-    pub(super) stop_signal: Signal,
-    /// Whether its first process is an init of this runtime, whose child is the program.
-    pub(super) init: bool,
     /// Notes for the user.
     pub(super) notes: Vec<String>,
     /// The task's unenforced limits.
     pub(super) unenforced: Vec<String>,
-    /// The mounted source, for the event.
-    pub(super) mounts: usize,
+    /// How much is mounted in its container, for the event.
+    pub(super) mounts: Option<usize>,
+    /// The node of a cluster that it runs on.
+    pub(super) node: Option<String>,
+    /// How many attempts there were before the supervisor began.
+    pub(super) earlier: u32,
 }

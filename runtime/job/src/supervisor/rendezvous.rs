@@ -184,7 +184,7 @@ impl Supervisor {
     fn running_members(&self) -> Vec<(TaskNumber, u32)> {
         let Some(watch) = &self.rendezvous else { return vec![] };
         let attempts = self.attempts.iter().filter(|(task, _)| watch.members.contains(task));
-        attempts.map(|(&task, attempt)| (task, attempt.pid())).collect()
+        attempts.map(|(&task, attempt)| (task, attempt.process.pid())).collect()
     }
 }
 

@@ -1,8 +1,10 @@
-//! Threads that create and remove containers, so that the supervisor's event loop does not block.
+//! Threads that create attempts of tasks and remove what is left of them, so that the supervisor's event loop does not
+//! block.
 //!
 //! The kernel kills a container when the *thread* that made it ends (prctl(2), `PR_SET_PDEATHSIG`): these threads end
 //! with the supervisor's process and not before.
 
+use std::fmt::Debug;
 use std::fs::OpenOptions;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -11,10 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use super::container_process::ContainerProcess;
 use super::context::JobContext;
 use super::initial_record;
 use super::mailbox::Sender;
-use super::message::{Message, PendingContainer};
+use super::message::{Message, PendingTask};
 use super::program_error;
 use crate::discarded::{ExpectedLayers, WrittenLayers};
 use crate::lifecycle::TaskNumber;
@@ -33,7 +36,7 @@ const THREADS: usize = 4;
 /// Something to do that takes its time.
 #[derive(Debug)]
 pub(super) enum SpawnerRequest {
-    /// Make a container that waits to be let go.
+    /// Make an attempt that waits to be let go.
     Create {
         /// The task's number.
         task: TaskNumber,
@@ -57,11 +60,34 @@ pub(super) enum SpawnerRequest {
         task: TaskNumber,
         /// Its name.
         id: TaskId,
-        /// The container, whose first process has ended.
-        container: Box<Container>,
+        /// The container, whose first process has ended; `None` if the attempt was on another host.
+        container: Option<Box<Container>>,
         /// The writable layers of its root, if what is in them is to be named.
         layers: Option<WrittenLayers>,
     },
+}
+
+/// Makes what runs the attempts of tasks.
+pub(super) trait TaskSpawner: Debug + Send + Sync {
+    /// Creates a task's attempt, held before its program.
+    fn create(&self, task: TaskNumber, id: &TaskId, attempt: u32) -> Result<PendingTask>;
+
+    /// How many attempts are made at once.
+    fn threads(&self) -> usize;
+}
+
+/// Makes containers of this host.
+#[derive(Debug)]
+pub(super) struct ContainerSpawner(pub(super) Arc<JobContext>);
+
+impl TaskSpawner for ContainerSpawner {
+    fn create(&self, task: TaskNumber, id: &TaskId, attempt: u32) -> Result<PendingTask> {
+        create_container(&self.0, task, id, attempt)
+    }
+
+    fn threads(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, std::num::NonZero::get).clamp(1, THREADS)
+    }
 }
 
 /// The threads.
@@ -72,17 +98,21 @@ pub(super) struct Spawner {
 
 impl Spawner {
     /// Starts the threads.
-    pub(super) fn start(share: &Arc<JobContext>, mail: &Sender<Message>) -> Self {
+    pub(super) fn start(
+        tasks: &Arc<dyn TaskSpawner>,
+        share: &Arc<JobContext>,
+        mail: &Sender<Message>,
+    ) -> Self {
         let (work, receiver) = mpsc::channel();
         let receiver = Arc::new(Mutex::new(receiver));
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        for _ in 0..cores.clamp(1, THREADS) {
+        for _ in 0..tasks.threads() {
             let (receiver, share, mail) = (Arc::clone(&receiver), Arc::clone(share), mail.clone());
+            let tasks = Arc::clone(tasks);
             std::thread::spawn(move || {
                 loop {
                     let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(work) = next else { break };
-                    mail.send(carry_out(&share, work));
+                    mail.send(carry_out(tasks.as_ref(), &share, work));
                 }
             });
         }
@@ -96,13 +126,11 @@ impl Spawner {
     }
 }
 
-fn carry_out(share: &JobContext, work: SpawnerRequest) -> Message {
+fn carry_out(tasks: &dyn TaskSpawner, share: &JobContext, work: SpawnerRequest) -> Message {
     match work {
-        SpawnerRequest::Create { task, id, attempt } => Message::Created {
-            task,
-            attempt,
-            held: create_container(share, task, &id, attempt).map(Box::new),
-        },
+        SpawnerRequest::Create { task, id, attempt } => {
+            Message::Created { task, attempt, held: tasks.create(task, &id, attempt).map(Box::new) }
+        }
         SpawnerRequest::ReadNumbers { task, id, attempt } => {
             Message::Numbers { task, attempt, numbers: share.read_numbers(&id) }
         }
@@ -111,15 +139,20 @@ fn carry_out(share: &JobContext, work: SpawnerRequest) -> Message {
             let home = std::env::var_os("HOME").map(PathBuf::from);
             let home = home.filter(|home| home.is_absolute() && home != Path::new("/"));
             let discarded = layers.map(|layers| layers.discarded(home.as_deref())).unwrap_or_default();
-            let removed = container
-                .lock()
-                .and_then(|()| if share.submission.keep { Ok(vec![]) } else { container.delete(true) });
-            let left = match removed {
-                Ok(failed) => failed.iter().map(ToString::to_string).collect(),
-                Err(error) => vec![error.to_string()],
-            };
+            let left = container.map(|container| remove(share, *container)).unwrap_or_default();
             Message::Removed { task, left, numbers, discarded }
         }
+    }
+}
+
+/// Removes a container; returns what could not be removed.
+fn remove(share: &JobContext, container: Container) -> Vec<String> {
+    let removed = container
+        .lock()
+        .and_then(|()| if share.submission.keep { Ok(vec![]) } else { container.delete(true) });
+    match removed {
+        Ok(failed) => failed.iter().map(ToString::to_string).collect(),
+        Err(error) => vec![error.to_string()],
     }
 }
 
@@ -130,12 +163,7 @@ pub(super) fn container_name(share: &JobContext, id: &TaskId, attempt: u32) -> R
 }
 
 /// Creates the container of a task's attempt, held before its program.
-fn create_container(
-    share: &JobContext,
-    task: TaskNumber,
-    id: &TaskId,
-    attempt: u32,
-) -> Result<PendingContainer> {
+fn create_container(share: &JobContext, task: TaskNumber, id: &TaskId, attempt: u32) -> Result<PendingTask> {
     let name = container_name(share, id, attempt)?;
     let begun = create::reserve(&share.containers, &name)?;
     let (mut given, console) = share.allocate(task, id, begun.directory())?;
@@ -177,16 +205,14 @@ fn create_container(
     let unenforced = initial_record::unenforced(&made.container.unenforced);
     let layers = layers.and_then(ExpectedLayers::receive);
     let (stop_signal, init) = (given.stop_signal, given.init);
-    Ok(PendingContainer {
-        made,
-        start_pipe: hold,
+    Ok(PendingTask {
+        process: Box::new(ContainerProcess::new(made, hold, layers, stop_signal, init)),
         output,
-        layers,
-        stop_signal,
-        init,
         notes,
         unenforced,
-        mounts,
+        mounts: Some(mounts),
+        node: None,
+        earlier: 0,
     })
 }
 
