@@ -49,6 +49,29 @@ pub struct Line<'a> {
     pub text: &'a [u8],
 }
 
+/// The bytes of a time.
+const TIME_BYTES: usize = 27;
+
+/// Parses a line of a log's file without its line end; `None` if it is invalid.
+pub fn parse_line(line: &[u8]) -> Option<Line<'_>> {
+    let (time, rest) = line.split_at_checked(TIME_BYTES)?;
+    let time = std::str::from_utf8(time).ok().filter(|time| time.ends_with('Z'))?;
+    let mut words = rest.strip_prefix(b" ")?.splitn(4, |&byte| byte == b' ');
+    let stream = match words.next()? {
+        b"stdout" => Stream::Stdout,
+        b"stderr" => Stream::Stderr,
+        b"jobc" => Stream::Jobc,
+        _ => return None,
+    };
+    let ends = match words.next()? {
+        b"F" => true,
+        b"P" => false,
+        _ => return None,
+    };
+    let attempt = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
+    Some(Line { time, stream, ends, attempt, text: words.next()? })
+}
+
 /// Output of a task, or a remark about it.
 #[derive(Debug)]
 pub enum LogItem<'a> {

@@ -32,6 +32,7 @@ pub mod scalar;
 pub mod shell;
 pub mod signal;
 pub mod site;
+pub mod steps;
 pub mod storage;
 pub mod suggest;
 pub mod target;

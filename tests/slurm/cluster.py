@@ -58,6 +58,8 @@ class Cluster:
 
     nodes, gpus, cpus, memory = NODES, GPUS, CPUS, MEMORY
     proctrack, task = "linuxproc", "none"
+    # Whether jobc on the nodes runs what needs more than Slurm, in all tests: to try them with it.
+    node = bool(os.environ.get("JOBC_SLURM_NODE"))
 
     def __init__(self, directory, program, account):
         self.place, self.program, self.account = directory / "slurm", program, account
@@ -152,6 +154,8 @@ class Cluster:
     def build(self, name, job, target="container: none", words=(), backends="[slurm]", more=""):
         """Builds a job file for the cluster; returns the directory with the scripts."""
         self.write(f"{name}/job.yaml", job)
+        if self.node:
+            target += f", jobc: {self.program}"
         self.write(f"{name}/targets.yaml", f"version: 1\ntargets:\n  cluster:\n    backends: {backends}\n    slurm: {{{target}}}\n{more}")
         built = self.user(self.program, "build", "--target", "cluster", *words, cwd=self.home / name)
         if built.returncode:
@@ -194,13 +198,22 @@ class Cluster:
         """The logs of the tasks of a job, by name."""
         base = directory.parent.with_name("cluster.slurm")
         paths = [*base.glob(f"jobc-{job}/logs/*.log"), *base.glob(f"logs/{job}.*.log")]
-        return {path.stem.removeprefix(f"{job}."): path.read_text(errors="replace") for path in sorted(paths)}
+        found = {path.stem.removeprefix(f"{job}."): path.read_text(errors="replace") for path in sorted(paths)}
+        records = sorted(base.glob(f"jobc-{job}/records/*/logs/*/*.log"))
+        return found | {path.parent.name: text_of(path) for path in records}
 
     def output(self, job):
         """What the scripts and tasks of a job printed."""
         paths = [*self.home.glob(f"*/out/*/cluster-{job}.out"), *self.home.glob(f"*/out/*/cluster.slurm/jobc-{job}/logs/*.log"),
-                 *self.home.glob(f"*/out/*/cluster.slurm/logs/{job}.*.log")]
-        return "".join(f"--- {path.name}\n{path.read_text(errors='replace')}" for path in sorted(paths))
+                 *self.home.glob(f"*/out/*/cluster.slurm/logs/{job}.*.log"),
+                 *self.home.glob(f"*/out/*/cluster.slurm/jobc-{job}/records/*/logs/*/*.log")]
+        return "".join(f"--- {path.name}\n{text_of(path)}" for path in sorted(paths))
+
+
+def text_of(path):
+    """The output in a file; jobc's own have the time, the stream and the attempt before each line."""
+    text = path.read_text(errors="replace")
+    return re.sub(r"^\S+Z std(?:out|err) [FP] \d+ ", "", text, flags=re.MULTILINE) if "records" in path.parts else text
 
 
 def mount(source, target):

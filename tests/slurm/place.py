@@ -46,6 +46,8 @@ class Place:
         self.directory = slurm.home / "shared"
         self.slurm.write(f"{name}/job.yaml", job)
         settings = SETTINGS.format(directory=self.directory) if not settings else settings.format(directory=self.directory)
+        if slurm.node and "jobc:" not in settings.replace("container: jobc", ""):
+            settings += f", jobc: {slurm.program}"
         self.slurm.write(f"{name}/targets.yaml", f"version: 1\ntargets:\n  cluster:\n    backends: {backends}\n    slurm: {{{settings}}}\n")
         self.cwd = slurm.home / name
 

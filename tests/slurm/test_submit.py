@@ -390,6 +390,22 @@ def test_what_the_cluster_refuses_is_an_error_before_anything_is_created(slurm, 
 
 
 @TOGETHER
+def test_a_job_for_a_drained_node_is_queued_with_a_warning(slurm):
+    """As `sbatch` does, which `sbatch --test-only` refuses."""
+    node = f"n{slurm.nodes - 1}"
+    place = Place(slurm, "drained", one("drained", "true"), f"{SETTINGS}, extra: {{{{nodelist: {node}}}}}")
+    root = {"PATH": os.environ["PATH"], "SLURM_CONF": str(slurm.configuration)}
+    state = ["scontrol", "update", f"nodename={node}"]
+    subprocess.run([*state, "state=drain", "reason=test"], env=root, check=True)
+    try:
+        done = place.jobc("submit", "--target", "cluster", code=None)
+        assert done.returncode == 0 and "the job will wait: " in done.stderr, done
+    finally:
+        subprocess.run([*state, "state=resume"], env=root, check=True)
+    assert place.jobc("wait", done.stdout.strip(), code=None).returncode == 0
+
+
+@TOGETHER
 def test_a_dry_run_where_slurm_does_not_answer_says_what_would_be_submitted(slurm):
     place = Place(slurm, "absent", one("absent", "true"))
     done = slurm.user(slurm.program, "submit", "--target", "cluster", "--dry-run", "job.yaml", cwd=place.cwd, SLURM_CONF="/dev/null")

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use jobc_job::supervisor::start;
+use jobc_job::supervisor::{on_nodes, start};
 use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
 use jobc_terminal::{eprint, report_panic};
 
@@ -19,7 +19,7 @@ use crate::settings;
 /// A hidden command by which this program starts itself, and its function.
 type InternalCommand = (&'static str, fn(std::env::ArgsOs) -> ExitCode);
 
-const INTERNAL_COMMANDS: [InternalCommand; 9] = [
+const INTERNAL_COMMANDS: [InternalCommand; 12] = [
     (jobc_container::probe::COMMAND, jobc_container::probe::main),
     (jobc_job::network::COMMAND, jobc_job::network::hold),
     (jobc_image::unpack::COMMAND, jobc_image::unpack::become_worker),
@@ -28,6 +28,9 @@ const INTERNAL_COMMANDS: [InternalCommand; 9] = [
     (jobc_gpu::mps::COMMAND, jobc_gpu::mps::holder::main),
     (jobc_gpu::nvml::COMMAND, jobc_gpu::nvml::run_query_process),
     (start::COMMAND, supervise),
+    (jobc_job::node::front::COMMAND, jobc_job::node::front::main),
+    (jobc_job::node::agent::COMMAND, jobc_job::node::agent::main),
+    (jobc_job::node::SUPERVISE, on_nodes::main),
     (super::plugin_sandbox::COMMAND, super::plugin_sandbox::main),
 ];
 

@@ -16,6 +16,7 @@ mod gpu;
 mod group;
 mod header;
 mod limit;
+mod node;
 mod parts;
 mod ports;
 mod role;
@@ -70,8 +71,12 @@ impl Backend for SlurmBackend {
         let mut files = vec![];
         for group in &groups {
             files.push(batch::script(&parts, &groups, group));
-            if let Form::Supervised(_) = form::of(&parts, &groups, group) {
-                files.extend(group.roles.iter().filter_map(|role| role::script(&parts, role)));
+            match form::of(&parts, &groups, group) {
+                Form::Direct(_) => {}
+                Form::Node(_, program) => files.extend(node::files(&parts, group, program)),
+                Form::Supervised(_) => {
+                    files.extend(group.roles.iter().filter_map(|role| role::script(&parts, role)));
+                }
             }
         }
         files.extend(run::remote_shell(&parts));

@@ -130,6 +130,11 @@ pub(super) static FORMS: &[PatternForm] = &[
     text(r"^[!-~]+$", "a word", "write one word without spaces"),
     text(r"^/[^\x00-\x1f]*$", "an absolute path", "begin with `/`"),
     text(
+        r"^(none|/[^\x00-\x1f]*)$",
+        "an absolute path or `none`",
+        "write a path that begins with `/`, or `none`",
+    ),
+    text(
         r"^[!-,.-~][!-~]*$",
         "the name of a machine",
         "write a name of the ssh configuration, `user@host` or `ssh://user@host:port`",

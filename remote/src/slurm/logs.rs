@@ -3,11 +3,12 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use jobc_place::logs::parse_line;
 use jobc_sys::error::{Error, Kind, Result};
 
 use super::access::Access;
 use super::cluster::Cluster;
-use super::output::{First, Output, task_of};
+use super::output::{First, Output, task_of, task_of_record};
 use super::state::Run;
 use super::{snapshot, time};
 use crate::place::{LogItem, LogRequest};
@@ -77,6 +78,16 @@ fn show_line(
     if file.is_empty() {
         return output(LogItem::Idle);
     }
+    if let Some(task) = task_of_record(file) {
+        let Some(line) = parse_line(text) else { return ControlFlow::Continue(()) };
+        let is_attempt = request.attempt.is_none_or(|wanted| wanted == line.attempt);
+        let is_new = request.since.as_deref().is_none_or(|since| line.time > since);
+        return if is_attempt && is_new && is_wanted(request, task) {
+            output(LogItem::Line { task, line })
+        } else {
+            ControlFlow::Continue(())
+        };
+    }
     let Some((task, attempt)) = task_of(file) else {
         let group = file.trim_start_matches("out/").trim_end_matches(".log");
         let remark = remark(text).filter(|_| request.tasks.is_empty() && request.attempt.is_none());
@@ -84,7 +95,7 @@ fn show_line(
             .map_or(ControlFlow::Continue(()), |text| output(LogItem::Remark { task: group, text: &text }));
     };
     let is_attempt = request.attempt.is_none_or(|wanted| wanted == attempt);
-    if is_attempt && (request.tasks.is_empty() || request.tasks.iter().any(|word| is_named(task, word))) {
+    if is_attempt && is_wanted(request, task) {
         return output(LogItem::line(task, attempt, "", text));
     }
     ControlFlow::Continue(())
@@ -96,6 +107,11 @@ fn remark(line: &[u8]) -> Option<String> {
     let own = line.strip_prefix("jobc: ");
     let of_slurm = line.strip_prefix("slurmstepd: error: ").filter(|rest| rest.starts_with("*** JOB"));
     own.or(of_slurm).map(str::to_owned)
+}
+
+/// Whether the output of a task is shown.
+fn is_wanted(request: &LogRequest, task: &str) -> bool {
+    request.tasks.is_empty() || request.tasks.iter().any(|word| is_named(task, word))
 }
 
 /// Whether a name is that of the task or of its role.

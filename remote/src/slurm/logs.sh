@@ -16,7 +16,7 @@ print_files "$run/job.json" "$run/submitted" "$run/stopped" "$run"/jobs/* "$run"
 print_errors "$run"/out/*.log
 printf '\036\n'
 cd "$run" || exit 45
-logs=(logs/*.log out/*.log)
+logs=(logs/*.log out/*.log records/*/logs/*/*.log)
 [ ${#logs[@]} -gt 0 ] || exit 0
 # Where the line begins that a position is in.
 line_at() { # FILE POSITION

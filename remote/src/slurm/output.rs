@@ -115,6 +115,12 @@ fn first_piece(bytes: &[u8]) -> Option<(Piece<'_>, &[u8])> {
     Some((Piece { file, offset, bytes }, &rest[bytes.len()..]))
 }
 
+/// The task of a file that has the time and the attempt in each line.
+pub(crate) fn task_of_record(file: &str) -> Option<&str> {
+    let mut parts = file.strip_prefix("records/")?.split('/');
+    (parts.nth(1) == Some("logs")).then(|| parts.next())?
+}
+
 /// The task and attempt of a file; none for the output of a batch script.
 pub(crate) fn task_of(file: &str) -> Option<(&str, u32)> {
     let name = file.strip_prefix("logs/")?.strip_suffix(".log")?;
@@ -162,5 +168,7 @@ mod tests {
         assert_eq!(task_of("logs/train-m1-0.log"), Some(("train-m1-0", 1)));
         assert_eq!(task_of("logs/train-0.12.log"), Some(("train-0", 12)));
         assert_eq!(task_of("out/job.log"), None);
+        assert_eq!(task_of_record("records/job.2/logs/train-0/000001.log"), Some("train-0"));
+        assert_eq!(task_of_record("logs/train-0.log"), None);
     }
 }

@@ -64,7 +64,7 @@ print_queue() { # FORMAT
 
 # Whether the script of a group supervises its tasks.
 is_supervised() { # RUN GROUP
-  grep -q '^jobc_main ' "$runs/$1/target/slurm/$2.sbatch" 2>/dev/null
+  grep -qE '^jobc_main |^exec .* node ' "$runs/$1/target/slurm/$2.sbatch" 2>/dev/null
 }
 
 # Calls a function with the id, the state and the group of each job of a run that Slurm still knows.

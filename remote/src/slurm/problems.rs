@@ -57,6 +57,9 @@ const MESSAGES: &[Row] = &[
     ("too long", &["job-name"], "a batch script may have 4 MiB unless the cluster says otherwise"),
 ];
 
+/// What `sbatch --test-only` refuses and `sbatch` queues (`ESLURM_NODE_NOT_AVAIL`, `ESLURM_NODES_BUSY`).
+const WAITS: [&str; 2] = ["required node not available", "requested nodes are busy"];
+
 /// The problem of a message of `sbatch`.
 pub(crate) fn of_sbatch(message: &str, script: &BatchScript) -> Problem {
     let text = text(message);
@@ -67,6 +70,14 @@ pub(crate) fn of_sbatch(message: &str, script: &BatchScript) -> Problem {
             message: format!("Slurm rejects the job: this release has no option `--{option}`"),
             place: script.origin(option),
             help: Some("remove it from `slurm.extra` of the target".to_owned()),
+        };
+    }
+    if WAITS.iter().any(|part| lower.contains(part)) {
+        return Problem {
+            is_warning: true,
+            message: format!("the job will wait: {text}"),
+            place: ["nodelist", "nodes"].into_iter().find_map(|option| script.origin(option)),
+            help: Some("`sinfo --list-reasons` says why nodes are down or drained".to_owned()),
         };
     }
     let row = MESSAGES.iter().find(|(part, _, _)| lower.contains(part));
@@ -137,6 +148,13 @@ mod tests {
             assert_eq!(problem.message, text);
             assert!(problem.help.unwrap_or_default().contains(help), "{message}");
         }
+        let waits = "allocation failure: Required node not available (down, drained or reserved)\n";
+        let problem = of_sbatch(waits, &script());
+        assert!(problem.is_warning, "{problem:?}");
+        assert_eq!(
+            problem.message,
+            "the job will wait: required node not available (down, drained or reserved)"
+        );
         let problem =
             of_sbatch("sbatch: unrecognized option '--frobnicate=1'\nTry \"sbatch --help\"\n", &script());
         assert_eq!(problem.message, "Slurm rejects the job: this release has no option `--frobnicate`");

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use jobc_schema::plan::{JobPlan, Launch, RolePlan};
+use jobc_schema::plan::{Launch, RolePlan};
+use jobc_schema::steps::StepsPlan;
 use serde::{Deserialize, Serialize};
 
 use super::time;
-use crate::built::BatchScript;
+use crate::built::{BatchScript, BuiltDirectory};
 use crate::place::Submission;
 use jobc_place::outline;
 
@@ -84,7 +85,7 @@ impl RunRecord {
             user: submission.user.to_owned(),
             submitted: time::now(),
             grace: built.plan.roles.iter().map(|role| role.grace_period_seconds).max().unwrap_or(30),
-            groups: built.scripts.iter().map(|script| GroupRecord::of(script, &built.plan)).collect(),
+            groups: built.scripts.iter().map(|script| GroupRecord::of(script, built)).collect(),
             outline: outline::of(&built.plan),
         }
     }
@@ -100,13 +101,23 @@ impl RunRecord {
     }
 }
 
+/// The roles of a script that jobc runs on the nodes.
+fn of_steps(script: &BatchScript, built: &BuiltDirectory) -> Option<String> {
+    let path = format!("slurm/{}.json", script.group);
+    let file = built.files.iter().find(|file| file.path == path)?;
+    let steps: StepsPlan = serde_json::from_slice(&file.bytes).ok()?;
+    let names: Vec<String> = steps.roles.into_iter().map(|role| role.role).collect();
+    Some(names.join(" "))
+}
+
 impl GroupRecord {
-    fn of(script: &BatchScript, plan: &JobPlan) -> Self {
-        let direct = script.direct_role();
+    fn of(script: &BatchScript, built: &BuiltDirectory) -> Self {
+        let (plan, direct) = (&built.plan, script.direct_role());
         let roles = script.text.lines().find_map(|line| {
             line.strip_prefix("jobc_roles=(")?.split_once(')').map(|(names, _)| names.to_owned())
         });
-        let roles = direct.map(str::to_owned).or(roles).unwrap_or_default();
+        let roles =
+            direct.map(str::to_owned).or(roles).or_else(|| of_steps(script, built)).unwrap_or_default();
         let count = |role: &RolePlan| match role.launch {
             Launch::First => 1,
             Launch::All | Launch::None => role.instances,

@@ -60,6 +60,11 @@ pub enum Response {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         help: Option<String>,
     },
+    /// The job has ended: the last line, to the process that hands on the signals of Slurm.
+    Ended {
+        /// What `jobc run` would exit with.
+        code: u8,
+    },
 }
 
 /// How long a supervisor may take to answer.
@@ -105,7 +110,7 @@ impl Connection {
                 let error = Error::new(Kind::State, message);
                 Err(if let Some(help) = help { error.help(help) } else { error })
             }
-            None => Err(Error::new(
+            Some(Response::Ended { .. }) | None => Err(Error::new(
                 Kind::State,
                 format!("the supervisor of job `{}` ended meanwhile", directory.id),
             )),

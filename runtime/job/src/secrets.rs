@@ -37,6 +37,15 @@ impl Secrets {
         Ok(Self { values })
     }
 
+    /// The secrets whose values are in files of a directory, by name; those that are missing there are left out.
+    pub fn in_directory(plan: &JobPlan, directory: &Path) -> Self {
+        let value = |name: &str| {
+            let source = SecretPlan::File(name.to_owned());
+            Some((name.to_owned(), read(name, &source, directory).ok()?))
+        };
+        Self { values: used(plan).filter_map(value).collect() }
+    }
+
     /// The variables of a role that are secrets, read again, for a command in one of its running tasks.
     ///
     /// # Errors

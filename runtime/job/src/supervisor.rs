@@ -11,25 +11,26 @@ mod attempt;
 mod container_process;
 mod context;
 mod control_socket;
+mod frames;
 mod host_programs;
 mod initial_record;
 mod journal;
 mod mailbox;
 mod message;
 mod numbers;
+pub mod on_nodes;
 mod open_files;
 mod output;
 mod poll;
 mod preparation;
 mod prober;
-mod program;
 mod program_error;
 mod readiness;
-mod recipients;
 mod rendezvous;
 mod scope;
 mod spawner;
 pub mod start;
+mod steps;
 mod task_process;
 
 use std::collections::BTreeMap;
@@ -53,6 +54,7 @@ use crate::host_environment::{Caller, HostEnvironments};
 use crate::lifecycle::{Input, Lifecycle, TaskNumber};
 use crate::logs;
 use crate::metrics::Sampler;
+use crate::node::run::RunDirectory;
 use crate::provision;
 use crate::ready::Prober;
 use crate::secrets::Secrets;
@@ -131,6 +133,10 @@ struct Supervisor {
     /// The host resources of the job while it runs.
     prepared: Option<PreparedHost>,
     started: Instant,
+    /// The run of a Slurm job, if the tasks are on its nodes.
+    run: Option<Arc<RunDirectory>>,
+    /// How the last attempts of tasks ended there.
+    codes: BTreeMap<TaskNumber, u8>,
     /// How it ended.
     end: Option<(JobState, End)>,
 }
@@ -271,6 +277,8 @@ impl Supervisor {
             preparation: None,
             prepared: None,
             started: Instant::now(),
+            run: None,
+            codes: BTreeMap::new(),
             end: None,
             directory,
         })

@@ -49,6 +49,18 @@ pub fn members(firsts: &[u32]) -> io::Result<BTreeMap<u32, Vec<u32>>> {
     Ok(assign(&firsts, &namespaces, &list()?))
 }
 
+/// The descendants of a process, in ascending order.
+///
+/// # Errors
+///
+/// /proc cannot be read.
+pub fn descendants(first: u32) -> io::Result<Vec<Member>> {
+    let all = list()?;
+    let is_below = |pid| chain(pid, &all).any(|(ancestor, _)| ancestor == first);
+    let below = all.iter().filter(|&(&pid, _)| pid != first && is_below(pid));
+    Ok(below.map(|(&pid, listed)| Member { pid, parent: listed.parent }).collect())
+}
+
 /// Every process.
 fn list() -> io::Result<BTreeMap<u32, Listed>> {
     let mut all = BTreeMap::new();
@@ -190,9 +202,10 @@ mod tests {
     fn a_process_without_a_namespace_of_its_own_has_its_descendants() {
         let mut shell =
             std::process::Command::new("sh").args(["-c", "sleep 60; true"]).spawn().expect("sh starts");
-        let mut found = vec![];
+        let (mut found, mut below) = (vec![], vec![]);
         for _ in 0..500 {
             found = members(&[shell.id()]).expect("/proc is there").remove(&shell.id()).unwrap_or_default();
+            below = descendants(shell.id()).expect("/proc is there");
             if found.len() > 1 {
                 break;
             }
@@ -203,6 +216,7 @@ mod tests {
         }
         shell.wait().expect("it has ended");
         assert!(found.len() == 2 && found.contains(&shell.id()), "{found:?}");
+        assert!(below.len() == 1 && below[0].parent == shell.id(), "{below:?}");
     }
 
     #[test]

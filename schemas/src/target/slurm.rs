@@ -14,6 +14,11 @@ pub struct SlurmTarget {
     #[serde(default)]
     #[schemars(extend("default" = "jobc", "examples" = ["apptainer"]))]
     pub container: SlurmContainer,
+    /// Static program `jobc` of the nodes, which runs jobs that Slurm alone does not run; `none` refuses them. Default: a
+    /// supervisor in the batch script.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(none|/[^\x00-\x1f]*)$"), extend("examples" = ["/scratch/me/bin/jobc"]))]
+    pub jobc: Option<String>,
     /// Slurm release of the cluster, as `sinfo --version` prints it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^2[0-9]\.[0-9]{2}(\.[0-9]+)?$"), extend("examples" = ["23.11"]))]

@@ -12,7 +12,7 @@ use super::form::{self, Form};
 use super::group::Group;
 use super::parts::Parts;
 use super::shell::{exit_codes, variable};
-use super::{bundle, code, direct, header, ports, step};
+use super::{bundle, code, direct, header, node, ports, step};
 
 /// The end of every batch script.
 const COMMON: &str = include_str!("batch.sh");
@@ -40,6 +40,16 @@ pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>)
             let _ = writeln!(text, "{}", about(parts.job, groups, group, &file));
             modules(parts, &mut text);
             text.push_str(&direct::body(parts, &direct, request.retries));
+            return made(file, text, origins);
+        }
+        Form::Node(reason, program) => {
+            let _ = writeln!(
+                text,
+                "{}# jobc runs its tasks: {reason}.\n\nexport SLURM_EXPORT_ENV=ALL PATH",
+                about(parts.job, groups, group, &file)
+            );
+            modules(parts, &mut text);
+            text.push_str(&node::line(program, group));
             return made(file, text, origins);
         }
         Form::Supervised(reason) => reason,

@@ -1,26 +1,30 @@
 //! Which form the script of a group has: that of a user of Slurm, or one with a supervisor.
 //!
 //! Slurm starts, signals, limits and requeues the tasks of one role by itself: such a group is one `srun` ([`direct`]).
-//! What else a job asks for is decided by the supervisor in batch.sh ([`batch`]). docs/reference/slurm.md has the table.
+//! What else a job asks for is decided by jobc on the nodes ([`node`]) where the target says where that is, otherwise by
+//! the supervisor in batch.sh ([`batch`]). docs/reference/slurm.md has the table.
 
+use jobc_schema::Pointer;
 use jobc_schema::plan::{CODE, JobPlan, Launch, MountPlan, RetryPlan, RolePlan, VolumeSource};
 use jobc_schema::role::{RetryScope, Security};
 use jobc_schema::target::SlurmContainer;
 
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 
 use super::command::{self, Command};
 use super::group::Group;
 use super::header::Request;
 use super::limit;
 use super::parts::Parts;
-use super::{contained, header, run};
+use super::{contained, header, node, run};
 
 /// How the tasks of a group are run.
 pub(super) enum Form<'a> {
     /// By one `srun`, which replaces the shell of the script.
     Direct(Direct<'a>),
-    /// By a supervisor, for this reason.
+    /// By jobc on the nodes, for this reason, with this program.
+    Node(&'static str, &'a str),
+    /// By a supervisor in the script, for this reason.
     Supervised(&'static str),
 }
 
@@ -33,35 +37,50 @@ pub(super) struct Direct<'a> {
 }
 
 /// The form of a group; `groups` are all of the job.
-pub(super) fn of<'a>(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'a>) -> Form<'a> {
+pub(super) fn of<'a>(parts: &Parts<'a>, groups: &[Group<'_>], group: &Group<'a>) -> Form<'a> {
+    match by_slurm(parts, groups, group) {
+        Ok(direct) => Form::Direct(direct),
+        Err(reason) => match node::program(parts, group) {
+            Some(program) => Form::Node(reason, program),
+            None => Form::Supervised(reason),
+        },
+    }
+}
+
+/// What a direct script is made of, or why Slurm alone does not run the tasks.
+fn by_slurm<'a>(
+    parts: &Parts<'_>,
+    groups: &[Group<'_>],
+    group: &Group<'a>,
+) -> Result<Direct<'a>, &'static str> {
     let [role] = group.roles[..] else {
-        return Form::Supervised("several roles share the allocation");
+        return Err("several roles share the allocation");
     };
     if let Some(reason) = supervised(parts, groups, role) {
-        return Form::Supervised(reason);
+        return Err(reason);
     }
     let container = container(parts, role);
     if container == SlurmContainer::Jobc {
         let command = Command { exports: vec![], words: contained::command(parts, role) };
-        return Form::Direct(Direct { role, command, container });
+        return Ok(Direct { role, command, container });
     }
-    match command::of(parts, role) {
-        Ok(command) => Form::Direct(Direct { role, command, container }),
-        Err(reason) => Form::Supervised(reason),
-    }
+    command::of(parts, role).map(|command| Direct { role, command, container })
 }
 
 /// Whether tasks of a group run in containers.
 pub(super) fn has_container(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>) -> bool {
     match of(parts, groups, group) {
         Form::Direct(Direct { container, .. }) => container != SlurmContainer::None,
-        Form::Supervised(_) => parts.container() != SlurmContainer::None,
+        Form::Node(..) | Form::Supervised(_) => parts.container() != SlurmContainer::None,
     }
 }
 
 /// Reports checks that no script makes, because no role waits for them.
 pub(super) fn check(parts: &Parts<'_>, groups: &[Group<'_>], sink: &mut Sink) {
     for group in groups {
+        if parts.settings.jobc.as_deref() == Some("none") {
+            check_without_jobc(parts, groups, group, sink);
+        }
         if let Form::Direct(Direct { role, .. }) = of(parts, groups, group)
             && role.ready.is_some()
         {
@@ -71,10 +90,42 @@ pub(super) fn check(parts: &Parts<'_>, groups: &[Group<'_>], sink: &mut Sink) {
     }
 }
 
+/// Reports what needs jobc on the nodes of a target that has none.
+fn check_without_jobc(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>, sink: &mut Sink) {
+    let role = group.roles[0];
+    let form = of(parts, groups, group);
+    if let Form::Supervised(reason) = form {
+        let message = format!("Slurm alone does not run `{}`: {reason}", role.name);
+        let key = ["retry", "completion", "files", "run"].into_iter().find(|key| match *key {
+            "retry" => reason.contains("retr"),
+            "completion" => reason.contains("completion"),
+            "files" => reason.starts_with("files"),
+            _ => reason.contains("script"),
+        });
+        let at = key.filter(|_| group.roles.len() == 1).map_or_else(|| role.at(), |key| role.at().key(key));
+        sink.push(Diagnostic::error(codes::SLURM_WITHOUT_JOBC, message).at_key(&at, "").note(
+            "the target has `jobc: none`; leave this out, or write where the nodes have jobc: `jobc: /PATH`",
+        ));
+    } else if let Form::Direct(Direct { container: SlurmContainer::Jobc, .. }) = form {
+        let message = "`container: jobc` runs jobc on the nodes, and the target has `jobc: none`".to_owned();
+        let at = Pointer::ROOT.keys(["targets", &parts.job.target.name, "slurm", "jobc"]);
+        sink.push(
+            Diagnostic::error(codes::SLURM_WITHOUT_JOBC, message)
+                .at_place(Place::target(&at), "")
+                .note("choose `pyxis`, `apptainer` or `none` as its `container`"),
+        );
+    }
+}
+
 /// What the header of a group's script asks for beside resources.
 pub(super) fn request(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>) -> Request {
-    let is_direct = matches!(of(parts, groups, group), Form::Direct(_));
-    Request { retries: header::job_retries(group, is_direct), limit: limit::of(parts.job, group, is_direct) }
+    let form = of(parts, groups, group);
+    let is_direct = matches!(form, Form::Direct(_));
+    Request {
+        retries: header::job_retries(group, is_direct),
+        limit: limit::of(parts.job, group, is_direct),
+        tells_script: matches!(form, Form::Node(..)),
+    }
 }
 
 /// Why a role needs a supervisor, before its texts are looked at.

@@ -26,6 +26,8 @@ pub(super) struct Request {
     pub retries: u32,
     /// Its time limit.
     pub limit: Option<Limit>,
+    /// Whether the signal before the end is for the script, which tells its tasks.
+    pub tells_script: bool,
 }
 
 /// A time limit, and the key of the job that it comes from.
@@ -49,7 +51,7 @@ pub(super) fn lines(
         } else {
             out.0.push(Line { text: "#SBATCH hetjob".to_owned(), from: None });
         }
-        out.of_component(parts, component, request.limit.as_ref(), number == 0);
+        out.of_component(parts, component, request, number == 0);
     }
     out.0
 }
@@ -205,7 +207,7 @@ impl Lines {
         &mut self,
         parts: &Parts<'_>,
         component: &Component<'_>,
-        limit: Option<&Limit>,
+        request: &Request,
         is_first: bool,
     ) {
         let (job, settings) = (parts.job, parts.settings);
@@ -229,12 +231,13 @@ impl Lines {
             };
             self.push(&option, spec(&at.keys(["resources", key])));
         }
-        if let Some(limit) = limit {
+        if let Some(limit) = &request.limit {
             self.push(&format!("--time={}", limit.seconds.div_ceil(60)), spec(&limit.from));
         }
         let grace = component.roles.iter().map(|role| role.grace_period_seconds).max().unwrap_or(30);
         if is_first && grace != 30 {
-            self.push(&format!("--signal=TERM@{grace}"), spec(&at.key("grace_period")));
+            let receiver = if request.tells_script { "B:" } else { "" };
+            self.push(&format!("--signal={receiver}TERM@{grace}"), spec(&at.key("grace_period")));
         }
         self.setting("partition", settings.partition.as_ref(), "partition");
         self.setting("account", settings.account.as_ref(), "account");

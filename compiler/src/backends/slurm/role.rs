@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use jobc_schema::plan::{EnvPlan, FileContent, FilePlan, GpuAmount, ProbePlan, RolePlan, Text};
+use jobc_schema::plan::{EnvPlan, FileContent, FilePlan, GpuAmount, RolePlan, Text};
 use jobc_schema::role::RetryScope;
 use jobc_schema::shell::quote;
 use jobc_schema::target::SlurmContainer;
@@ -11,9 +11,10 @@ use crate::backend::{Content, File, FilePart, Origin, PartSource};
 
 use super::parts::Parts;
 use super::shell::{Filling, exit_codes};
-use super::{bundle, code, header, run, volumes};
+use super::{bundle, code, header, node, run, volumes};
 
-const LIST: &str = include_str!("list.sh");
+/// Functions for lists of addresses.
+pub(super) const LIST: &str = include_str!("list.sh");
 const COMMON: &str = include_str!("task.sh");
 
 /// Where files of jobc are in a container.
@@ -29,6 +30,16 @@ pub(super) fn script(parts: &Parts<'_>, role: &RolePlan) -> Option<File> {
     file.mode = 0o755;
     file.origins.push(Origin { part: FilePart::Line(1), from: PartSource::Spec(role.at()) });
     Some(file)
+}
+
+/// The lines that make what a command of a role finds: files, variables, limits, directories, or its bundle.
+pub(super) fn surroundings(parts: &Parts<'_>, role: &RolePlan, out: &mut String) {
+    let script = Script { parts, role, filling: Filling { job: parts.job, ports: &parts.ports, role } };
+    if parts.container() == SlurmContainer::Jobc {
+        script.bundle(false, out);
+    } else {
+        script.surroundings(out);
+    }
 }
 
 struct Script<'a> {
@@ -54,7 +65,7 @@ impl Script<'_> {
         self.facts(&mut out);
         let _ = writeln!(out, "jobc_begin {} $#", role.name);
         if self.parts.container() == SlurmContainer::Jobc {
-            self.bundle(&mut out);
+            self.bundle(true, &mut out);
         } else {
             self.surroundings(&mut out);
         }
@@ -65,7 +76,7 @@ impl Script<'_> {
         if run::waits_for_program(role) && self.parts.container() != SlurmContainer::Jobc {
             out.push_str(run::SET_TRAP);
         }
-        let _ = writeln!(out, "jobc_task {}", run::command_line(self.parts, role));
+        let _ = writeln!(out, "jobc_task {}", run::command_line(self.parts, role, None));
         out
     }
 
@@ -93,9 +104,11 @@ impl Script<'_> {
     }
 
     /// The copy of the bundle that has the addresses of this job, and its root.
-    fn bundle(&self, out: &mut String) {
+    fn bundle(&self, finds_program: bool, out: &mut String) {
         self.made_directories(out);
-        out.push_str(bundle::PROGRAM);
+        if finds_program {
+            out.push_str(bundle::PROGRAM);
+        }
         out.push_str(bundle::FILL);
         let _ = writeln!(out, "jobc_fill {} || exit 125", self.role.name);
         if let Some(line) = run::find_root(self.parts, self.role) {
@@ -201,26 +214,7 @@ impl Script<'_> {
 
     fn probe(&self, out: &mut String) {
         let Some(ready) = &self.role.ready else { return };
-        let port = |label: &str| {
-            self.filling.word(&Text::reference(jobc_schema::plan::Reference::Port {
-                role: self.role.name.clone(),
-                label: label.to_owned(),
-                index: None,
-            }))
-        };
-        let command = match &ready.probe {
-            ProbePlan::Port(label) => {
-                format!("bash -c ': <\"/dev/tcp/127.0.0.1/$1\"' bash {}", port(label))
-            }
-            ProbePlan::Http { port: label, path } => format!(
-                "bash -c 'exec 3<>\"/dev/tcp/127.0.0.1/$1\"; printf \"GET %s HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n\" \"$2\" >&3; read -r _ code _ <&3; [[ $code == [23]?? ]]' bash {} {}",
-                port(label),
-                quote(path)
-            ),
-            ProbePlan::Exec(argv) => self.filling.words(argv),
-            // Rejected earlier.
-            ProbePlan::Log(_) => "true".to_owned(),
-        };
+        let command = node::probe_command(&self.filling, &ready.probe);
         let _ = writeln!(
             out,
             "jobc_probe {} {} {} {} {command} &",

@@ -121,14 +121,14 @@ fn plain_argv(job: &JobPlan, role: &RolePlan) -> Vec<Text> {
     }
 }
 
-/// The command line of an instance, in its container.
-pub(super) fn command_line(parts: &Parts<'_>, role: &RolePlan) -> String {
+/// The command line of an instance, in its container. `program` is jobc, if the target says where it is.
+pub(super) fn command_line(parts: &Parts<'_>, role: &RolePlan, program: Option<&str>) -> String {
     let filling = Filling { job: parts.job, ports: &parts.ports, role };
     let own = filling.words(&argv(parts.job, role));
     match parts.container() {
         SlurmContainer::None | SlurmContainer::Pyxis | SlurmContainer::Oci => own,
         SlurmContainer::Apptainer => format!("{} {own}", apptainer(parts, role, &Places::SUPERVISED)),
-        SlurmContainer::Jobc => jobc(parts, role),
+        SlurmContainer::Jobc => jobc(parts, role, program),
     }
 }
 
@@ -162,7 +162,7 @@ pub(super) fn apptainer(parts: &Parts<'_>, role: &RolePlan, places: &Places) -> 
     text
 }
 
-fn jobc(parts: &Parts<'_>, role: &RolePlan) -> String {
+fn jobc(parts: &Parts<'_>, role: &RolePlan, program: Option<&str>) -> String {
     let root = if is_host(parts.job, role) {
         " --root host"
     } else {
@@ -171,8 +171,11 @@ fn jobc(parts: &Parts<'_>, role: &RolePlan) -> String {
     let secrets = if uses_secrets(role) { " --secrets \"$jobc_secrets\"" } else { "" };
     let mpi = if is_mpi_step(parts.job, role) { " --mpi" } else { "" };
     // Attempts of a task and of a requeued job may be on one node, and the first may have been killed.
+    // The name ends with the parent of the process whose number is written down: a supervisor's script here, its agent
+    // there.
+    let (program, parent) = program.map_or(("jobc".to_owned(), "$$"), |program| (quote(program), "$PPID"));
     format!(
-        "jobc run --cgroup inherited{root}{secrets}{mpi} --id \"$SLURM_JOB_ID-$jobc_role-$jobc_index-$$\" \"$jobc_bundle\""
+        "{program} run --cgroup inherited{root}{secrets}{mpi} --id \"$SLURM_JOB_ID-$jobc_role-$jobc_index-{parent}\" \"$jobc_bundle\""
     )
 }
 

@@ -79,7 +79,13 @@ fn each_instance(parts: &Parts<'_>, group: &Group<'_>, role: &RolePlan, text: &m
 }
 
 /// The options of every `srun`.
-fn common(parts: &Parts<'_>, group: &Group<'_>, role: &RolePlan, tasks: u32, nodes: &str) -> Vec<String> {
+pub(super) fn common(
+    parts: &Parts<'_>,
+    group: &Group<'_>,
+    role: &RolePlan,
+    tasks: u32,
+    nodes: &str,
+) -> Vec<String> {
     let mut options = vec![];
     if group.is_heterogeneous() {
         options.push(format!("--het-group={}", group.nodes_of(role).0));

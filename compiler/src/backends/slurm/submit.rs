@@ -99,7 +99,7 @@ fn chain(parts: &Parts<'_>, groups: &[Group<'_>], text: &mut String) {
         };
         let argument = match form::of(parts, groups, group) {
             Form::Direct(_) => "''",
-            Form::Supervised(_) => "\"${jobs[0]-}\"",
+            Form::Node(..) | Form::Supervised(_) => "\"${jobs[0]-}\"",
         };
         let _ = writeln!(text, "submit {} {argument} {options}\n{}=$submitted", group.name, id(group));
     }

@@ -102,6 +102,27 @@ fn one_role_on_several_nodes() {
 }
 
 #[test]
+fn jobc_on_the_nodes_is_one_line_and_a_plan() {
+    let settings =
+        json!({"container": "none", "jobc": "/opt/jobc", "gpu_features": {"A100-80GB": "a100_80g"}});
+    insta::assert_snapshot!(check(training(), &settings));
+}
+
+#[test]
+fn jobc_on_the_nodes_is_in_containers_and_gets_the_signal_before_the_end() {
+    let mut job = training();
+    job["roles"]["train"]["grace_period_seconds"] = json!(90);
+    let settings = |container: &str| json!({"container": container, "jobc": "/opt/jobc", "gpu_features": {"A100-80GB": "a100_80g"}});
+    let pyxis = check(job.clone(), &settings("pyxis"));
+    assert!(pyxis.contains("#SBATCH --signal=B:TERM@90\n"), "{pyxis}");
+    assert!(pyxis.contains(":/opt/jobc:ro ") && !pyxis.contains("jobc_main"), "{pyxis}");
+    let own = check(job.clone(), &settings("jobc"));
+    assert!(own.contains("\nexec /opt/jobc run --cgroup inherited ") && own.contains("-$PPID\""), "{own}");
+    let oci = check(job, &settings("oci"));
+    assert!(oci.contains("#SBATCH --signal=TERM@90\n") && oci.contains("jobc_roles=(train)"), "{oci}");
+}
+
+#[test]
 fn containers_of_jobc_get_secrets_from_files_of_the_job() {
     let mut job = training();
     job["secrets"] = json!({"token": {"env": "WANDB_API_KEY"}});

@@ -80,6 +80,9 @@ impl Supervisor {
                 None
             }
             Action::Retried { scope, task, attempt, backoff, why } => {
+                if self.run.is_some() {
+                    eprintln!("jobc: {}: {why}; attempt {attempt} comes", self.lifecycle.tasks()[task].id);
+                }
                 let detail = json!({
                     "scope": scope, "attempt": attempt, "backoff_ms": millis(backoff), "why": why,
                 });
@@ -186,7 +189,10 @@ impl Supervisor {
                 let now = Time::now();
                 self.journal.task_mut(task).started = Some(now);
                 self.journal.record_mut().started.get_or_insert(now);
-                self.journal.task_event(task, EventKind::Started, json!({ "pid": pid }));
+                // An agent reports the process on its node.
+                if self.run.is_none() {
+                    self.journal.task_event(task, EventKind::Started, json!({ "pid": pid }));
+                }
                 Some(Input::Started(task))
             }
             Err(error) => {
@@ -207,6 +213,7 @@ impl Supervisor {
     pub(super) fn not_started(&mut self, task: TaskNumber, error: &Error) {
         let (code, why) = (code_of(error), with_help(error));
         self.release_gpus(task);
+        self.note_not_started(task, code, &why);
         let known = self.journal.task_mut(task);
         known.ended = Some(Time::now());
         known.exit_code = Some(code);
@@ -288,6 +295,7 @@ impl Supervisor {
 
     fn ended(&mut self, task: TaskNumber, exit: Exit, note: Option<String>) {
         let signal = exit.signal().map(exit_text::signal_name);
+        self.note_ended(task, exit.code());
         let known = self.journal.task_mut(task);
         known.ended = Some(Time::now());
         known.process = None;

@@ -4,10 +4,10 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use jobc_schema::Bytes;
 
-use super::program::ProgramProcesses;
 use super::task_process::TaskProcess;
 use crate::discarded::WrittenLayers;
 use crate::lifecycle::EndSignal;
+use crate::program::ProgramProcesses;
 use jobc_container::cgroup::Cgroup;
 use jobc_container::container::Container;
 use jobc_container::container::create::CreatedContainer;

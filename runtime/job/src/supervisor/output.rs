@@ -36,8 +36,12 @@ impl Supervisor {
         let left = attempt.read(stream, &self.poll, &mut self.buffer, &mut |bytes| {
             failed = log.write(number, STREAMS[stream], bytes, &mut seen).err().or(failed.take());
         });
+        let reports = attempt.process.take_reports();
         for (name, found) in numbers {
             self.note_number(task, number, &name, found);
+        }
+        for report in &reports {
+            self.handle_report(task, report);
         }
         if let Some(error) = failed {
             let task = &self.lifecycle.tasks()[task].id;

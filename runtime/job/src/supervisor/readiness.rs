@@ -19,6 +19,10 @@ pub(super) fn enters_containers(plan: &JobPlan) -> bool {
 impl Supervisor {
     /// Begins to check whether a task is ready.
     pub(super) fn watch(&mut self, task: TaskNumber) -> Option<Input> {
+        if self.run.is_some() {
+            // The agents of the nodes do.
+            return None;
+        }
         let known = &self.lifecycle.tasks()[task];
         let plan = &self.context.plan;
         let role = &plan.roles[known.role];

@@ -72,8 +72,10 @@ pub fn start(directory: &Directory, lock: File, terminal: Option<OwnedFd>) -> Re
             let error = Error::new(Kind::State, message);
             Err(if let Some(help) = help { error.help(help) } else { error })
         }
-        None => Err(Error::new(Kind::State, "the job's supervisor exited before it started the job")
-            .help(format!("see `{}`", directory.record.join("supervisor.log").display()))),
+        Some(Response::Ended { .. }) | None => {
+            Err(Error::new(Kind::State, "the job's supervisor exited before it started the job")
+                .help(format!("see `{}`", directory.record.join("supervisor.log").display())))
+        }
     }
 }
 

@@ -49,9 +49,14 @@ pub(super) trait TaskProcess: Debug + Send {
     /// Sends a signal as a user at a terminal means it.
     fn signal(&mut self, signal: Signal) -> Result<()>;
 
-    /// What of its output the program wrote.
+    /// What of its output the program wrote; the rest is for [`take_reports`](Self::take_reports).
     fn own_output<'a>(&mut self, _stream: usize, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         Cow::Borrowed(bytes)
+    }
+
+    /// What it has reported since the last time.
+    fn take_reports(&mut self) -> Vec<TaskReport> {
+        Vec::new()
     }
 
     /// The resource usage of its processes, once its first process has ended.
@@ -74,4 +79,18 @@ pub(super) trait TaskProcess: Debug + Send {
 
     /// Takes in that its program could not be executed: its process is gone.
     fn into_container(self: Box<Self>) -> Option<Box<Container>>;
+}
+
+/// What an attempt on another host says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum TaskReport {
+    /// Its program runs there, as this process.
+    Started {
+        /// The number of the process on its node.
+        pid: u32,
+    },
+    /// It is ready.
+    Ready,
+    /// It was not ready in time.
+    NotReady,
 }

@@ -1,11 +1,13 @@
 //! The processes of a task that a signal of a user is for.
 
+mod recipients;
+
 use std::collections::BTreeSet;
 
-use super::recipients::recipients;
 use jobc_sys::error::Result;
 use jobc_sys::pid_namespace::Member;
 use jobc_sys::signals::{Disposition, Signal};
+use recipients::recipients;
 
 /// The program of a task and the processes that belong to it.
 pub(crate) struct ProgramProcesses {
@@ -48,6 +50,26 @@ impl ProgramProcesses {
             all.extend(self.pids().filter(|&pid| traps_interrupt(pid)));
         }
         all.into_iter().try_for_each(|pid| signal.send_to(pid))
+    }
+
+    /// Sends a signal to the [`recipients`] below the program, whatever its own handler is.
+    pub(crate) fn send_below(&self, signal: Signal) -> Result<()> {
+        recipients(&self.others, |pid| handles(pid, signal))
+            .into_iter()
+            .try_for_each(|pid| signal.send_to(pid))
+    }
+
+    /// The same of a program that is in no PID namespace of its own: where none of the others handles the signal, it
+    /// ends the program, too.
+    pub(crate) fn send_to_all(&self, signal: Signal) -> Result<()> {
+        let is_handled = self.others.iter().any(|other| handles(other.pid, signal));
+        if !self.others.is_empty() {
+            self.send(signal)?;
+        }
+        if self.others.is_empty() || !is_handled && !self.decides(signal) {
+            return signal.send_to(self.pid);
+        }
+        Ok(())
     }
 }
 

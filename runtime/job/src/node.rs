@@ -1,0 +1,14 @@
+//! A job's tasks on the nodes of a Slurm job: `jobc node`, which its batch script runs.
+//!
+//! The command itself ([`front`]) only hands on the signals of Slurm, and ends with the code of the job. The
+//! [supervisor](crate::supervisor) is another process, outside of the tree that Slurm signals: with
+//! `proctrack/linuxproc` each `srun` would get them, too, and kill its task. Of a task, [`agent`] runs on its node.
+
+pub mod agent;
+pub(crate) mod allocation;
+pub mod front;
+pub(crate) mod run;
+
+/// The hidden command: `jobc node-supervise PLAN RUN`, with the connection to [`front`] as its standard input. It starts
+/// itself again with a third word and ends, so that the supervisor is no descendant of Slurm's process.
+pub const SUPERVISE: &str = "node-supervise";

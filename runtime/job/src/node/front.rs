@@ -1,0 +1,220 @@
+//! `jobc node`: what the batch script of a Slurm job becomes.
+//!
+//! It starts the supervisor, hands the signals of Slurm on to it, writes down when the Slurm job starts and ends, and
+//! exits with the code of the job.
+
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use jobc_schema::plan::{JobPlan, Plan};
+use jobc_schema::steps::StepsPlan;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::allocation::{ask, base};
+use super::run::{RunDirectory, variable};
+use crate::control::{Request, Response, write_line};
+use jobc_place::exit_code;
+use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::signals::{Signal, Signals};
+
+/// The hidden command: `jobc node PLAN [RUN]`.
+pub const COMMAND: &str = "node";
+
+/// How often it is looked whether the user has stopped the run.
+const STOP_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+
+/// The exit code of a job that was cancelled.
+const CANCELLED: u8 = 143;
+
+/// Runs the tasks of the Slurm job that this process is in.
+pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
+    let words: Vec<OsString> = words.collect();
+    let run = || match &words[..] {
+        [plan] => supervise(Path::new(plan), None),
+        [plan, run, ..] => supervise(Path::new(plan), run.to_str().filter(|run| !run.is_empty())),
+        [] => Err(Error::new(Kind::State, "this command is internal: batch scripts of Slurm run it")),
+    };
+    ExitCode::from(run().unwrap_or_else(|error| {
+        eprintln!("jobc: {error}{}", error.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default());
+        exit_code::NOT_STARTED
+    }))
+}
+
+/// Reads the plan of the steps, and that of the job one directory above.
+pub(crate) fn read(path: &Path) -> Result<(StepsPlan, JobPlan)> {
+    let wrong = |path: &Path, why: &dyn std::fmt::Display| {
+        Error::new(Kind::Config, format!("`{}` is not what `jobc build` writes: {why}", path.display()))
+            .help("run `sbatch` in the directory of its script, or with `--chdir`")
+    };
+    let text = |path: &Path| std::fs::read(path).map_err(|error| wrong(path, &error));
+    let steps: StepsPlan = serde_json::from_slice(&text(path)?).map_err(|error| wrong(path, &error))?;
+    let above = Path::new("../plan.json");
+    let plan: Plan = serde_json::from_slice(&text(above)?).map_err(|error| wrong(above, &error))?;
+    let job = plan.jobs.into_iter().next().ok_or_else(|| wrong(above, &"it has no job"))?;
+    Ok((steps, job))
+}
+
+/// `run` is the directory that `jobc submit` made, or the number of the first Slurm job of the run.
+fn supervise(path: &Path, run: Option<&str>) -> Result<u8> {
+    let (steps, _) = read(path)?;
+    let number = variable("SLURM_JOB_ID")?;
+    let signals = Signals::block_forwarded()?;
+    let submitted = run.map(Path::new).filter(|run| run.is_absolute());
+    let directory = match submitted {
+        Some(run) => run.to_owned(),
+        None => run_of_sbatch(&steps, run.unwrap_or(&number))?,
+    };
+    let directory = RunDirectory::create(&directory, &steps.script)?;
+    if submitted.is_some()
+        && let Some(other) = directory.claim(&name_of_job(&number))?
+    {
+        eprintln!("jobc: this is Slurm job {other} already");
+        return Ok(0);
+    }
+    let restarts = std::env::var("SLURM_RESTART_COUNT").unwrap_or_else(|_| "0".to_owned());
+    let nodes = std::env::var("SLURM_JOB_NODELIST").unwrap_or_default();
+    directory.note(&format!("started {restarts} {number} {nodes}"));
+    let mut front = Front { directory, signals, is_stopping: false };
+    let code = front.run(path)?;
+    front.end(&number, code);
+    Ok(code)
+}
+
+/// The run of a script that `sbatch` was given by hand.
+fn run_of_sbatch(steps: &StepsPlan, number: &str) -> Result<PathBuf> {
+    let here = std::env::current_dir()
+        .map_err(|error| file_error("read", Path::new("the current directory"), &error))?;
+    let base = steps.directory.as_ref().map_or_else(|| base(&here), PathBuf::from);
+    Ok(base.join(format!("jobc-{number}")))
+}
+
+/// The Slurm job as `jobc submit` writes it down: a task of an array by the number of the array.
+fn name_of_job(number: &str) -> String {
+    match (std::env::var("SLURM_ARRAY_JOB_ID"), std::env::var("SLURM_ARRAY_TASK_ID")) {
+        (Ok(array), Ok(task)) => format!("{array}_{task}"),
+        _ => number.to_owned(),
+    }
+}
+
+struct Front {
+    directory: RunDirectory,
+    signals: Signals,
+    is_stopping: bool,
+}
+
+impl Front {
+    /// Starts the supervisor and waits for its end; returns the code of the job.
+    fn run(&mut self, plan: &Path) -> Result<u8> {
+        let failed =
+            |error: std::io::Error| Error::new(Kind::System, format!("cannot start the supervisor: {error}"));
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        // This one starts the supervisor and ends, so that nothing leads from Slurm's process to the supervisor.
+        let status = Command::new("/proc/self/exe")
+            .args([super::SUPERVISE.as_ref(), plan.as_os_str(), self.directory.path.as_os_str()])
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .status()
+            .map_err(failed)?;
+        if !status.success() {
+            return Ok(exit_code::NOT_STARTED);
+        }
+        let mut stream = ours.try_clone().map_err(failed)?;
+        let mut answers = BufReader::new(ours);
+        loop {
+            let fds = [self.signals.as_fd(), answers.get_ref().as_fd()];
+            let mut fds = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            let waited = poll(&mut fds, Some(&STOP_INTERVAL));
+            let has_answer = waited.is_ok() && !fds[1].revents().is_empty();
+            let mut requests = Vec::new();
+            while let Some(signal) = self.signals.next() {
+                requests.push(match signal {
+                    Signal::INT | Signal::TERM => Request::Stop { grace_seconds: None, interrupt: false },
+                    other => Request::Kill { signal: other.number(), tasks: vec![] },
+                });
+            }
+            if !self.is_stopping && self.directory.is_stopped() {
+                requests.push(Request::Stop { grace_seconds: None, interrupt: false });
+            }
+            for request in requests {
+                self.is_stopping |= matches!(request, Request::Stop { .. });
+                // A supervisor that is gone has said so, or is found to be below.
+                let _ = write_line(&mut stream, &request);
+            }
+            if has_answer {
+                let mut line = String::new();
+                if answers.read_line(&mut line).map_or(true, |count| count == 0) {
+                    return Ok(exit_code::NOT_STARTED);
+                }
+                if let Ok(Response::Ended { code }) = serde_json::from_str(&line) {
+                    let is_cancelled = self.is_stopping && code == exit_code::STOPPED;
+                    return Ok(if is_cancelled { CANCELLED } else { code });
+                }
+            }
+        }
+    }
+
+    /// Writes the end down, and removes what the run must not leave.
+    fn end(&self, number: &str, code: u8) {
+        let shown = if self.is_stopping {
+            ask("scontrol", &["show", "job", number, "--oneliner"]).ok()
+        } else {
+            None
+        };
+        let shown = shown.unwrap_or_default();
+        if code == CANCELLED && !self.directory.is_stopped() && starts_again(&shown) {
+            self.directory.note(&format!("requeued {code}"));
+            return;
+        }
+        let why = field(&shown, " Reason=").filter(|word| *word != "None").unwrap_or_default();
+        self.directory.note(format!("ended {code} {why}").trim_end());
+        if self.directory.is_over() {
+            for name in ["secrets", "etc"] {
+                let _ = std::fs::remove_dir_all(self.directory.path.join(name));
+            }
+        }
+        // Slurm calls a job cancelled only if it cancels it.
+        if self.directory.is_stopped() && Command::new("scancel").arg(number).status().is_ok() {
+            std::thread::sleep(Duration::from_mins(1));
+        }
+    }
+}
+
+/// Whether Slurm starts a job again that it ends: one that was requeued or preempted. `shown` is the line of `scontrol`.
+fn starts_again(shown: &str) -> bool {
+    let state = field(shown, " JobState=").unwrap_or_default();
+    field(shown, " Requeue=") == Some("1")
+        && matches!(state, "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "PREEMPTED")
+}
+
+/// The value of a field in a line of `scontrol show job`.
+fn field<'a>(shown: &'a str, name: &str) -> Option<&'a str> {
+    shown.lines().next()?.split_once(name)?.1.split_whitespace().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_slurm_requeues_has_not_ended() {
+        let line = |state: &str, requeue: u8| {
+            format!(
+                "JobId=7 JobName=x JobState={state} Reason=None Dependency=(null) Requeue={requeue} Restarts=0\n"
+            )
+        };
+        for (state, requeue, expected) in [
+            ("PENDING", 1, true),
+            ("PREEMPTED", 1, true),
+            ("PREEMPTED", 0, false),
+            ("CANCELLED", 1, false),
+            ("RUNNING", 1, false),
+        ] {
+            assert_eq!(starts_again(&line(state, requeue)), expected, "{state} {requeue}");
+        }
+        assert!(!starts_again(""));
+    }
+}

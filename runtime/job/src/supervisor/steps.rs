@@ -1,0 +1,306 @@
+//! Tasks as steps of a Slurm job: each attempt is one `srun`, which starts an [agent](crate::node::agent) on the node.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+
+use jobc_schema::plan::JobPlan;
+use jobc_schema::steps::StepsPlan;
+use rustix::fs::OFlags;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::frames::Frames;
+use super::message::PendingTask;
+use super::spawner::TaskSpawner;
+use super::task_process::{TaskProcess, TaskReport};
+use crate::lifecycle::{EndSignal, TaskNumber};
+use crate::node::allocation::Allocation;
+use crate::node::run::RunDirectory;
+use jobc_container::container::Container;
+use jobc_container::process::Exit;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id::TaskId;
+use jobc_sys::signals::{Signal, with_none_blocked};
+
+/// How many steps are created at once: each waits for its node, and one that waits for another keeps no third back.
+const MAX_THREADS: usize = 256;
+
+/// Starts steps.
+#[derive(Debug)]
+pub(super) struct StepSpawner {
+    pub(super) steps: StepsPlan,
+    pub(super) allocation: Allocation,
+    pub(super) run: Arc<RunDirectory>,
+    /// The file that the scripts of roles read.
+    pub(super) addresses: PathBuf,
+    /// The signals that ask tasks to end, by role.
+    pub(super) stop_signals: BTreeMap<String, Signal>,
+    /// How many tasks there are.
+    pub(super) tasks: usize,
+}
+
+impl StepSpawner {
+    /// The stop signals of a job's roles.
+    pub(super) fn stop_signals(job: &JobPlan) -> BTreeMap<String, Signal> {
+        let signal = |text: &Option<String>| {
+            text.as_deref().and_then(|text| Signal::parse(text).ok()).unwrap_or(Signal::TERM)
+        };
+        job.roles.iter().map(|role| (role.name.clone(), signal(&role.stop_signal))).collect()
+    }
+}
+
+impl TaskSpawner for StepSpawner {
+    fn create(&self, _task: TaskNumber, id: &TaskId, _attempt: u32) -> Result<PendingTask> {
+        let unknown = || Error::new(Kind::State, format!("the batch script has no step for `{id}`"));
+        let role = self.steps.roles.iter().find(|role| role.role == id.role).ok_or_else(unknown)?;
+        let node = self.allocation.hosts[&id.role].get(id.index as usize).ok_or_else(unknown)?;
+        let mut command = Command::new("bash");
+        command
+            .args(["-c", &format!(". \"$1\"\nexec {}", role.step), "jobc"])
+            .arg(&self.addresses)
+            .env("jobc_index", id.index.to_string())
+            .env("jobc_host", node)
+            .env("jobc_task", id.to_string())
+            .env("jobc_addresses", &self.addresses)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let failed = |error: &std::io::Error| Error::new(Kind::System, format!("cannot start srun: {error}"));
+        let mut child = with_none_blocked(|| command.spawn())?.map_err(|error| failed(&error))?;
+        let (Some(input), Some(mut out), Some(error)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(unknown());
+        };
+        let Some(there) = first_line(&mut out) else {
+            let said = std::io::read_to_string(error).unwrap_or_default();
+            let _ = child.wait();
+            return Err(not_begun(&said));
+        };
+        let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
+            .map_err(|errno| Error::system("wait for a step", errno))?;
+        let (out, error) = (OwnedFd::from(out), OwnedFd::from(error));
+        for stream in [&out, &error] {
+            rustix::fs::fcntl_setfl(stream, OFlags::NONBLOCK)
+                .map_err(|errno| Error::system("read the output of a step", errno))?;
+        }
+        let node = there.split_whitespace().nth(2).map_or_else(|| node.clone(), str::to_owned);
+        let process = StepProcess {
+            child,
+            pidfd,
+            input: Some(input),
+            stop_signal: self.stop_signals.get(&id.role).copied().unwrap_or(Signal::TERM),
+            is_released: false,
+            is_killed: false,
+            frames: Frames::default(),
+            reports: Vec::new(),
+            exit: None,
+            is_out_of_memory: false,
+        };
+        Ok(PendingTask {
+            process: Box::new(process),
+            output: Some([out, error]),
+            notes: vec![],
+            unenforced: vec![],
+            mounts: None,
+            node: Some(node),
+            earlier: self.run.earlier(id),
+        })
+    }
+
+    fn threads(&self) -> usize {
+        self.tasks.clamp(1, MAX_THREADS)
+    }
+}
+
+/// What the agent says first; nothing if the step ends before.
+fn first_line(out: &mut impl std::io::Read) -> Option<String> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    loop {
+        match out.read(&mut byte) {
+            Ok(1) if byte[0] == b'\n' => return Some(String::from_utf8_lossy(&line).into_owned()),
+            Ok(1) => line.push(byte[0]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Ok(_) | Err(_) => return None,
+        }
+    }
+}
+
+/// Why a step did not begin, by the words of `srun`.
+fn not_begun(said: &str) -> Error {
+    let line = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("srun ended");
+    let message = format!("the step did not begin: {}", line.trim_start_matches("srun: error: "));
+    Error::new(Kind::System, message)
+}
+
+/// A step.
+#[derive(Debug)]
+struct StepProcess {
+    /// `srun`.
+    child: Child,
+    pidfd: OwnedFd,
+    /// The input of the agent.
+    input: Option<ChildStdin>,
+    /// The signal that asks the program to end.
+    stop_signal: Signal,
+    is_released: bool,
+    /// The step was killed by this process.
+    is_killed: bool,
+    frames: Frames,
+    reports: Vec<TaskReport>,
+    /// How the program ended, by the agent.
+    exit: Option<Exit>,
+    /// Slurm says that it used more memory than it may.
+    is_out_of_memory: bool,
+}
+
+impl StepProcess {
+    /// Asks the agent for something. One that is gone has ended.
+    fn ask(&mut self, words: &str) {
+        if let Some(input) = &mut self.input {
+            let _ = input.write_all(format!("{words}\n").as_bytes());
+        }
+    }
+
+    /// Ends the step: at SIGTERM `srun` kills its task.
+    fn kill(&mut self) -> Result<()> {
+        self.is_killed = true;
+        Signal::TERM.send(&self.pidfd).map(drop)
+    }
+
+    /// Takes the lines of `srun` and Slurm out of the standard error, which are about the step, not of its program.
+    fn without_slurm(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let (of_slurm, own): (Vec<&[u8]>, Vec<&[u8]>) = bytes
+            .split_inclusive(|&byte| byte == b'\n')
+            .partition(|line| line.starts_with(b"srun: ") || line.starts_with(b"slurmstepd"));
+        for line in of_slurm {
+            let text = String::from_utf8_lossy(line);
+            self.is_out_of_memory |= text.contains("oom_kill event")
+                || text.contains("oom-kill event")
+                || text.contains("Out Of Memory");
+            eprint!("{text}");
+        }
+        own.concat()
+    }
+}
+
+impl TaskProcess for StepProcess {
+    fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn release(&mut self) {
+        self.is_released = true;
+        self.ask("go");
+    }
+
+    fn end(&mut self, signal: EndSignal) -> Result<()> {
+        match signal {
+            EndSignal::Interrupt | EndSignal::Stop if self.is_released => {
+                let number = self.stop_signal.number();
+                self.ask(&format!("stop {number}"));
+                Ok(())
+            }
+            EndSignal::Interrupt | EndSignal::Stop | EndSignal::Kill => self.kill(),
+        }
+    }
+
+    fn signal(&mut self, signal: Signal) -> Result<()> {
+        if signal == Signal::KILL || !self.is_released {
+            return self.kill();
+        }
+        self.ask(&format!("signal {}", signal.number()));
+        Ok(())
+    }
+
+    fn own_output<'a>(&mut self, stream: usize, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        if stream != 0 {
+            return Cow::Owned(self.without_slurm(bytes));
+        }
+        let Self { frames, reports, exit, .. } = self;
+        Cow::Owned(frames.split(bytes, &mut |line| {
+            let mut words = line.split(' ');
+            match (words.next(), words.next()) {
+                (Some("started"), pid) => {
+                    let pid = pid.and_then(|pid| pid.parse().ok()).unwrap_or_default();
+                    reports.push(TaskReport::Started { pid });
+                }
+                (Some("ready"), _) => reports.push(TaskReport::Ready),
+                (Some("not-ready"), _) => reports.push(TaskReport::NotReady),
+                (Some("ended"), code) => *exit = code.and_then(|code| end_of(code, words.next())),
+                _ => {}
+            }
+        }))
+    }
+
+    fn take_reports(&mut self) -> Vec<TaskReport> {
+        std::mem::take(&mut self.reports)
+    }
+
+    fn end_note(&self) -> Option<String> {
+        self.is_out_of_memory.then(|| "out of memory: the limit of the step".to_owned())
+    }
+
+    fn reap(mut self: Box<Self>) -> Result<(Exit, Option<Box<Container>>)> {
+        self.input = None;
+        let status = self
+            .child
+            .wait()
+            .map_err(|error| Error::new(Kind::System, format!("cannot wait for srun: {error}")))?;
+        let of_srun = match status.signal() {
+            _ if self.is_killed => Exit::Signal(Signal::KILL.number()),
+            Some(signal) => Exit::Signal(signal),
+            // The step was lost before its program had ended.
+            None => Exit::Code(
+                status.code().and_then(|code| u8::try_from(code).ok()).filter(|&code| code > 0).unwrap_or(1),
+            ),
+        };
+        Ok((self.exit.unwrap_or(of_srun), None))
+    }
+
+    fn into_container(self: Box<Self>) -> Option<Box<Container>> {
+        None
+    }
+}
+
+/// The end that an agent reports.
+fn end_of(code: &str, signal: Option<&str>) -> Option<Exit> {
+    match signal.and_then(|signal| signal.parse().ok()) {
+        Some(signal) if signal > 0 => Some(Exit::Signal(signal)),
+        _ => code.parse().ok().map(Exit::Code),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_has_a_code_or_a_signal() {
+        assert_eq!(end_of("3", Some("0")), Some(Exit::Code(3)));
+        assert_eq!(end_of("137", Some("9")), Some(Exit::Signal(9)));
+        assert_eq!(end_of("", None), None);
+    }
+
+    #[test]
+    fn the_agent_speaks_first() {
+        assert_eq!(first_line(&mut &b"\x1ejobc here n0\nmore"[..]).as_deref(), Some("\u{1e}jobc here n0"));
+        assert_eq!(first_line(&mut &b"srun"[..]), None);
+        let said = "\nsrun: error: Unable to create step for job 7: Invalid node name specified\n";
+        let error = not_begun(said);
+        assert_eq!(
+            error.to_string(),
+            "the step did not begin: Unable to create step for job 7: Invalid node name specified"
+        );
+    }
+}
