@@ -60,9 +60,10 @@ CONTAINERS = ["none", "jobc", "none+jobc", *(pytest.param(name, marks=pytest.mar
 ALL = sorted(path.name for path in EXAMPLES.iterdir() if any(path.glob("job.*")))
 SETTINGS = ("container: {container}, exclusive: true, images: /images, storage: {storage}, gpu_types: {{1g.10gb: a100}}, "
             "gpu_features: {{A100-80GB: a100_80g, H100: skylake}}, constraint: skylake")
-# Writes the environment of what a task runs; the last program of a task has all of it.
+# Writes the environment of what a task runs; the last program of a task has all of it. That of
+# the script of a role, and of a check beside it, is before.
 RECORD = """\
-[ -z "${{SLURM_STEP_ID-}}" ] || env -0 >{place}/$SLURM_JOB_ID.$SLURM_STEP_ID.$SLURM_PROCID
+[ -z "${{SLURM_STEP_ID-}}" ] || [ -n "${{jobc_index-}}${{jobc_ready-}}" ] || env -0 >{place}/$SLURM_JOB_ID.$SLURM_STEP_ID.$SLURM_PROCID
 """
 
 

@@ -129,6 +129,24 @@ def test_each_program_gets_sigterm_once(slurm, how):
     assert notes(slurm, f"once-{how}") == ["saved\n"] * 3, place.jobc("logs", handle)
 
 
+@pytest.mark.slow
+def test_no_signal_is_lost_at_load(slurm):
+    """Of many jobs at once, each program gets SIGTERM once: by the script, or by its step as well."""
+    count = 60
+    program = slurm.write("many-program/saves.py", SAVES)
+    run = f"python3 {program} {slurm.home}/many-$SLURM_JOB_ID\necho after"
+    directory = slurm.build("many", one("many", run) + "    retry: {max: 1, on_exit_codes: [99]}\n", f"container: none, jobc: {slurm.program}")
+    jobs = [slurm.user("sbatch", "--parsable", "job.sbatch", cwd=directory).stdout.strip() for _ in range(count)]
+    until(lambda: all("up" in slurm.output(job) for job in jobs), 240)
+    half = count // 2
+    slurm.user("scancel", "--batch", "--signal=TERM", *jobs[:half])
+    slurm.user("scancel", "--full", "--signal=TERM", *jobs[half:])
+    for job in jobs:
+        slurm.ends(job, 120)
+    found = [path.read_text() if (path := slurm.home / f"many-{job}").exists() else "" for job in jobs]
+    assert found == ["saved\n"] * count, {text: found.count(text) for text in set(found)}
+
+
 def test_a_job_that_starts_again_goes_on_with_its_records(slurm):
     """A preemption requeues it: the attempts are counted on, and none of them used up a retry."""
     run = 'echo "start ${SLURM_RESTART_COUNT-0}"\n[ "${SLURM_RESTART_COUNT-0}" -ge 1 ] || sleep 300'

@@ -399,7 +399,7 @@ def test_a_job_for_a_drained_node_is_queued_with_a_warning(slurm):
     subprocess.run([*state, "state=drain", "reason=test"], env=root, check=True)
     try:
         done = place.jobc("submit", "--target", "cluster", code=None)
-        assert done.returncode == 0 and "the job will wait: " in done.stderr, done
+        assert done.returncode == 0 and "the job may have to wait: nodes are down or drained: " in done.stderr, done
     finally:
         subprocess.run([*state, "state=resume"], env=root, check=True)
     assert place.jobc("wait", done.stdout.strip(), code=None).returncode == 0

@@ -6,7 +6,11 @@ exec 3< <(ask 2>&1)
 answers=''
 for length; do
   answer=$(head -c "$length" | sbatch --test-only --chdir=/ 2>&1)
-  answers+=$'\036\n'$answer$'\nexit '$?$'\n'
+  code=$?
+  # It counts no nodes that are down or drained; `sbatch` itself lets a job wait for them.
+  [[ $answer != *'configuration is not available'* ]] ||
+    answer+=$'\nout '$(sinfo --noheader --states=down,drain,fail,maint --format=%N 2>/dev/null | sort -u | paste -sd ,)
+  answers+=$'\036\n'$answer$'\nexit '$code$'\n'
 done
 facts=$(cat <&3)
 # A busy controller may drop a question; one that is down was asked for long enough.

@@ -41,6 +41,10 @@ pub(crate) fn state(events: &[GroupEvent], row: Option<&QueueRow>, is_stopped: b
         Some(GroupChange::Ended { .. } | GroupChange::Verdict { .. }) if waits => {
             if row.is_some_and(is_held) { GroupState::Held } else { GroupState::Pending }
         }
+        // The script has not written yet that it runs again.
+        Some(GroupChange::Ended { .. }) if row.is_some_and(|row| runs_since(row, events)) => {
+            GroupState::Running
+        }
         Some(GroupChange::Ended { code, reason }) => {
             GroupState::Ended(end_of_script(*code, reason.as_deref(), is_stopped))
         }
@@ -51,6 +55,12 @@ pub(crate) fn state(events: &[GroupEvent], row: Option<&QueueRow>, is_stopped: b
             None => GroupState::Unknown,
         },
     }
+}
+
+/// Whether Slurm has started a job after the last of its events.
+fn runs_since(row: &QueueRow, events: &[GroupEvent]) -> bool {
+    let last = events.last().map_or(0, |event| event.time);
+    row.state == "RUNNING" && row.started.is_some_and(|started| started > last)
 }
 
 /// The start of a group whose script does not write it, if Slurm says more than the events.
@@ -192,6 +202,17 @@ mod tests {
             assert_eq!(state(&[], Some(&row(word, reason)), is_stopped), expected, "{word} {reason}");
         }
         assert_eq!(state(&[], None, false), GroupState::Unknown);
+    }
+
+    #[test]
+    fn a_job_that_runs_again_has_not_ended() {
+        let ended = GroupChange::Ended { code: 143, reason: None };
+        let events = [GroupEvent { time: 10, what: ended }];
+        let running = |since| QueueRow { started: Some(since), ..row("RUNNING", "") };
+        assert_eq!(state(&events, Some(&running(11)), false), GroupState::Running);
+        let stopped = GroupState::Ended(GroupEnd::Stopped);
+        assert_eq!(state(&events, Some(&running(9)), false), stopped);
+        assert_eq!(state(&events, Some(&row("COMPLETING", "")), false), stopped);
     }
 
     #[test]

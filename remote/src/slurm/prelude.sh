@@ -62,9 +62,13 @@ print_queue() { # FORMAT
   SLURM_TIME_FORMAT=%s squeue --user="$UID" --states=all --array --noheader --format="$1" || exit 42
 }
 
+# Whether jobc runs the tasks of a group on the nodes.
+is_by_jobc() { # RUN GROUP
+  grep -q '^exec .* node ' "$runs/$1/target/slurm/$2.sbatch" 2>/dev/null
+}
 # Whether the script of a group supervises its tasks.
 is_supervised() { # RUN GROUP
-  grep -qE '^jobc_main |^exec .* node ' "$runs/$1/target/slurm/$2.sbatch" 2>/dev/null
+  grep -q '^jobc_main ' "$runs/$1/target/slurm/$2.sbatch" 2>/dev/null
 }
 
 # Calls a function with the id, the state and the group of each job of a run that Slurm still knows.

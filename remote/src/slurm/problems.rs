@@ -72,10 +72,12 @@ pub(crate) fn of_sbatch(message: &str, script: &BatchScript) -> Problem {
             help: Some("remove it from `slurm.extra` of the target".to_owned()),
         };
     }
-    if WAITS.iter().any(|part| lower.contains(part)) {
+    let out = message.lines().find_map(|line| line.strip_prefix("out ")).map(str::trim).unwrap_or_default();
+    if !out.is_empty() || WAITS.iter().any(|part| lower.contains(part)) {
+        let why = if out.is_empty() { text } else { format!("nodes are down or drained: {out}") };
         return Problem {
             is_warning: true,
-            message: format!("the job will wait: {text}"),
+            message: format!("the job may have to wait: {why}"),
             place: ["nodelist", "nodes"].into_iter().find_map(|option| script.origin(option)),
             help: Some("`sinfo --list-reasons` says why nodes are down or drained".to_owned()),
         };
@@ -98,7 +100,11 @@ fn text(message: &str) -> String {
             .iter()
             .fold(line, |line, beginning| line.strip_prefix(beginning).unwrap_or(line))
     });
-    let lines: Vec<&str> = lines.filter(|line| !line.is_empty() && !line.starts_with("exit ")).collect();
+    let lines: Vec<&str> = lines
+        .filter(|line| {
+            !line.is_empty() && !line.starts_with("exit ") && !line.starts_with("out ") && *line != "out"
+        })
+        .collect();
     // The last line says what ended it, such as `Invalid partition name specified`.
     let last = lines.last().copied().unwrap_or("no reason was given");
     let mut chars = last.chars();
@@ -153,8 +159,16 @@ mod tests {
         assert!(problem.is_warning, "{problem:?}");
         assert_eq!(
             problem.message,
-            "the job will wait: required node not available (down, drained or reserved)"
+            "the job may have to wait: required node not available (down, drained or reserved)"
         );
+        let rejected = "allocation failure: Requested node configuration is not available\n";
+        let problem = of_sbatch(&format!("{rejected}out n[0,7]\nexit 1\n"), &script());
+        assert_eq!(
+            (problem.message.as_str(), problem.is_warning),
+            ("the job may have to wait: nodes are down or drained: n[0,7]", true)
+        );
+        let problem = of_sbatch(&format!("{rejected}out \nexit 1\n"), &script());
+        assert!(!problem.is_warning && problem.message.ends_with("configuration is not available"));
         let problem =
             of_sbatch("sbatch: unrecognized option '--frobnicate=1'\nTry \"sbatch --help\"\n", &script());
         assert_eq!(problem.message, "Slurm rejects the job: this release has no option `--frobnicate`");

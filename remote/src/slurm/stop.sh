@@ -1,13 +1,15 @@
 # Stops a run. Arguments: RUN GRACE. A job that runs gets SIGTERM in its steps. Its script, which finds the file, ends what is
-# left after the job's own time; without a supervisor a process here does.
+# left after the job's own time; without a supervisor a process here does. Where jobc is on the nodes, it tells the tasks.
 run=$runs/$1 grace=$2
 [ -e "$run/job.json" ] || exit 45
 [ -e "$run/stopped" ] || printf '%(%s)T\n' -1 >"$run/stopped"
-pending=() running=() unsupervised=()
+pending=() running=() unsupervised=() by_jobc=()
 sort_by_state() { # ID STATE GROUP
   case $2 in
     RUNNING | SUSPENDED)
-      if is_supervised "${run##*/}" "$3"; then
+      if is_by_jobc "${run##*/}" "$3"; then
+        by_jobc+=("$1")
+      elif is_supervised "${run##*/}" "$3"; then
         running+=("$1")
       elif squeue --noheader --steps --jobs="$1" --format=%i 2>/dev/null | grep -q '\.0$'; then
         unsupervised+=("$1")
@@ -27,6 +29,7 @@ for id in "${unsupervised[@]}"; do
   scontrol update "jobid=$id" requeue=0 2>/dev/null
 done
 running+=("${unsupervised[@]}")
+[ ${#by_jobc[@]} -eq 0 ] || scancel --batch --signal=TERM "${by_jobc[@]}"
 [ ${#running[@]} -eq 0 ] || scancel --signal=TERM "${running[@]}"
 [ ${#unsupervised[@]} -gt 0 ] || exit 0
 # shellcheck disable=SC2016

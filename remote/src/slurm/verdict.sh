@@ -50,7 +50,7 @@ while [ $# -ge 3 ]; do
       state=LOST
     fi
   fi
-  if [ "$state" = LOST ] && ! is_supervised "$1" "$2"; then
+  if [ "$state" = LOST ] && ! is_supervised "$1" "$2" && ! is_by_jobc "$1" "$2"; then
     guess "$1" "$2"
   fi
   case $state in

@@ -146,7 +146,7 @@ fn probe(parts: &Parts<'_>, role: &RolePlan, out: &mut String) {
     let command = probe_command(&filling, &ready.probe);
     let _ = writeln!(
         out,
-        "[ \"${{2-}}\" != ready ] || {{\n  sleep {}\n  until timeout {} {command}; do\n    [ \"$SECONDS\" -lt {} ] || exit 1\n    sleep {}\n  done\n  exit 0\n}}",
+        "[ -z \"${{jobc_ready-}}\" ] || {{\n  sleep {}\n  until timeout {} {command}; do\n    [ \"$SECONDS\" -lt {} ] || exit 1\n    sleep {}\n  done\n  exit 0\n}}",
         ready.delay_seconds, ready.try_timeout_seconds, ready.timeout_seconds, ready.every_seconds
     );
 }

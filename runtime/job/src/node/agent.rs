@@ -162,19 +162,19 @@ impl Agent {
     }
 
     fn start(&mut self) -> Result<()> {
-        let start = |more: &[&str]| {
+        let start = |is_probe: bool| {
             let mut command = Command::new("bash");
-            command.args(&self.script).args(more).stdin(Stdio::null());
-            if !more.is_empty() {
-                command.stdout(Stdio::null()).stderr(Stdio::null());
+            command.args(&self.script).stdin(Stdio::null());
+            if is_probe {
+                command.env("jobc_ready", "yes").stdout(Stdio::null()).stderr(Stdio::null());
             }
             with_none_blocked(|| command.spawn())?
                 .map_err(|error| Error::new(Kind::System, format!("cannot start bash: {error}")))
         };
-        let program = start(&[])?;
+        let program = start(false)?;
         report(&format!("started {}", program.id()));
         if self.checks {
-            self.probe = Some(start(&["ready"])?);
+            self.probe = Some(start(true)?);
         }
         self.program = Some(program);
         Ok(())

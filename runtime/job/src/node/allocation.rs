@@ -93,15 +93,15 @@ impl Allocation {
     fn addresses(&self, steps: &StepsPlan, run: &RunDirectory) -> String {
         let path = |path: &Path| quote(&path.to_string_lossy());
         let mut text = format!(
-            "jobc_directory={} jobc_run={} jobc_secrets={}\njobc_bundles={} jobc_group={} jobc_slurm_job={} jobc_port={} jobc_proctrack={}\n",
+            "jobc_directory={} jobc_run={} jobc_secrets={}\njobc_bundles={} jobc_group={} jobc_slurm_job={} jobc_proctrack={}\njobc_port={}\n",
             path(&self.directory),
             path(&run.path),
             path(&self.secrets),
             path(&self.bundles),
             steps.script,
             self.slurm_job,
-            self.port,
             quote(&self.proctrack),
+            self.port,
         );
         for (role, hosts) in &self.hosts {
             let hosts: Vec<String> = hosts.iter().map(|host| quote(host)).collect();

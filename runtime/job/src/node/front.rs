@@ -159,14 +159,23 @@ impl Front {
 
     /// Writes the end down, and removes what the run must not leave.
     fn end(&self, number: &str, code: u8) {
-        let shown = if self.is_stopping {
-            ask("scontrol", &["show", "job", number, "--oneliner"]).ok()
-        } else {
-            None
-        };
-        let shown = shown.unwrap_or_default();
-        if code == CANCELLED && !self.directory.is_stopped() && starts_again(&shown) {
+        let show = || ask("scontrol", &["show", "job", number, "--oneliner"]).unwrap_or_default();
+        let mut shown = if self.is_stopping || code == super::LOST { show() } else { String::new() };
+        // When a node fails, Slurm ends the job in a moment.
+        for _ in 0..10 {
+            if self.is_stopping || field(&shown, " JobState=") != Some("RUNNING") {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(300));
+            shown = show();
+        }
+        let is_over = matches!(code, CANCELLED | super::LOST) && !self.directory.is_stopped();
+        if is_over && starts_again(&shown) {
             self.directory.note(&format!("requeued {code}"));
+            return;
+        }
+        if field(&shown, " JobState=") == Some("NODE_FAIL") {
+            // Slurm says so itself.
             return;
         }
         let why = field(&shown, " Reason=").filter(|word| *word != "None").unwrap_or_default();
@@ -183,11 +192,12 @@ impl Front {
     }
 }
 
-/// Whether Slurm starts a job again that it ends: one that was requeued or preempted. `shown` is the line of `scontrol`.
+/// Whether Slurm may start a job again that it ends: one that was requeued or preempted, or of which it does not say yet.
+/// `shown` is the line of `scontrol`.
 fn starts_again(shown: &str) -> bool {
     let state = field(shown, " JobState=").unwrap_or_default();
     field(shown, " Requeue=") == Some("1")
-        && matches!(state, "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "PREEMPTED")
+        && matches!(state, "COMPLETING" | "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "PREEMPTED")
 }
 
 /// The value of a field in a line of `scontrol show job`.
@@ -208,6 +218,7 @@ mod tests {
         };
         for (state, requeue, expected) in [
             ("PENDING", 1, true),
+            ("COMPLETING", 1, true),
             ("PREEMPTED", 1, true),
             ("PREEMPTED", 0, false),
             ("CANCELLED", 1, false),

@@ -19,6 +19,7 @@ use super::message::PendingTask;
 use super::spawner::TaskSpawner;
 use super::task_process::{TaskProcess, TaskReport};
 use crate::lifecycle::{EndSignal, TaskNumber};
+use crate::node::LOST;
 use crate::node::allocation::Allocation;
 use crate::node::run::RunDirectory;
 use jobc_container::container::Container;
@@ -261,9 +262,7 @@ impl TaskProcess for StepProcess {
             _ if self.is_killed => Exit::Signal(Signal::KILL.number()),
             Some(signal) => Exit::Signal(signal),
             // The step was lost before its program had ended.
-            None => Exit::Code(
-                status.code().and_then(|code| u8::try_from(code).ok()).filter(|&code| code > 0).unwrap_or(1),
-            ),
+            None => Exit::Code(lost(status.code())),
         };
         Ok((self.exit.unwrap_or(of_srun), None))
     }
@@ -271,6 +270,11 @@ impl TaskProcess for StepProcess {
     fn into_container(self: Box<Self>) -> Option<Box<Container>> {
         None
     }
+}
+
+/// The exit code of a step that ended without a word of its agent: that of the signal that killed it, or [`LOST`].
+fn lost(code: Option<i32>) -> u8 {
+    code.and_then(|code| u8::try_from(code).ok()).filter(|&code| code > 128).unwrap_or(LOST)
 }
 
 /// The end that an agent reports.
@@ -290,6 +294,7 @@ mod tests {
         assert_eq!(end_of("3", Some("0")), Some(Exit::Code(3)));
         assert_eq!(end_of("137", Some("9")), Some(Exit::Signal(9)));
         assert_eq!(end_of("", None), None);
+        assert_eq!((lost(Some(1)), lost(Some(137)), lost(None)), (LOST, 137, LOST));
     }
 
     #[test]
