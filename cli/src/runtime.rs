@@ -115,7 +115,10 @@ pub(crate) fn add_commands(jobc: clap::Command) -> clap::Command {
 }
 
 /// Runs `oci`, which is not part of [`RuntimeCommand`].
-pub(crate) fn run_hidden_command(matches: &clap::ArgMatches, _all: fn() -> clap::Command) -> Option<ExitCode> {
+pub(crate) fn run_hidden_command(
+    matches: &clap::ArgMatches,
+    _all: fn() -> clap::Command,
+) -> Option<ExitCode> {
     (matches.subcommand_name() == Some("oci"))
         .then(|| jobc_oci::main(std::env::args_os().skip_while(|word| word != "oci")).into())
 }

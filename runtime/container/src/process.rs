@@ -10,8 +10,6 @@
 //! hooks in its own namespaces, a later start), the child waits at [`Gate`]s.
 #![allow(unsafe_code)]
 
-mod outside;
-
 use std::ffi::c_void;
 use std::os::fd::{AsFd as _, AsRawFd, FromRawFd as _, IntoRawFd as _, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
@@ -20,7 +18,6 @@ use linux_raw_sys::general::{self, clone_args};
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions};
 
-use self::outside::Outside;
 use crate::child::Child;
 use crate::child::report::{AT_CGROUP, AT_ID_MAPS, AT_NETWORK_DEVICES, CREATED, GONE, Gate, Report, wait};
 use crate::listener::{self, Agent};
@@ -31,6 +28,7 @@ use crate::trampoline::{Failure, LISTENER_TAKEN, report};
 use jobc_sys::c_list::CList;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::syscall::linux::Linux;
+use jobc_sys::syscall::outside::Outside;
 use jobc_sys::syscall::raw::exit;
 use jobc_sys::syscall::stack::{SignalBlocker, Stack};
 use jobc_sys::syscall::{Kernel as _, Prctl, of_fd, raw};

@@ -14,6 +14,7 @@ pub mod ended;
 pub mod hook;
 pub mod linux;
 pub mod namespace;
+pub mod outside;
 pub mod parent;
 pub mod raw;
 pub mod record;

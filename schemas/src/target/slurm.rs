@@ -1,4 +1,5 @@
 //! `slurm` of a target.
+#![allow(rustdoc::broken_intra_doc_links)] // `[preview]` is not a link
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -14,8 +15,8 @@ pub struct SlurmTarget {
     #[serde(default)]
     #[schemars(extend("default" = "jobc", "examples" = ["apptainer"]))]
     pub container: SlurmContainer,
-    /// Static program `jobc` of the nodes, which runs jobs that Slurm alone does not run; `none` refuses them. Default: a
-    /// supervisor in the batch script.
+    /// [preview] Static program `jobc` of the nodes, which runs jobs that Slurm alone does not run; `none` refuses them.
+    /// Default: a supervisor in the batch script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(none|/[^\x00-\x1f]*)$"), extend("examples" = ["/scratch/me/bin/jobc"]))]
     pub jobc: Option<String>,

@@ -40,7 +40,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         [] => Err(Error::new(Kind::State, "this command is internal: batch scripts of Slurm run it")),
     };
     ExitCode::from(run().unwrap_or_else(|error| {
-        eprintln!("jobc: {error}{}", error.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default());
+        eprintln!("jobc: {error}{}", error.advice().map(|advice| format!("; {advice}")).unwrap_or_default());
         exit_code::NOT_STARTED
     }))
 }

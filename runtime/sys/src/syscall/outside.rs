@@ -12,19 +12,23 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType};
 use rustix::process::{Pid, WaitOptions};
 
-use jobc_sys::process::Process;
-use jobc_sys::syscall::raw;
+use super::raw;
+use crate::process::Process;
 
 /// The process outside; it ends when this is dropped, or this process is gone.
 #[derive(Debug)]
-pub(super) struct Outside {
+pub struct Outside {
     pid: Option<Pid>,
     channel: OwnedFd,
 }
 
 impl Outside {
     /// Makes it; this process must have one thread, as to join a time namespace.
-    pub(super) fn fork() -> Result<Self, Errno> {
+    ///
+    /// # Errors
+    ///
+    /// The kernel makes no process or no socket.
+    pub fn fork() -> Result<Self, Errno> {
         let (channel, theirs) =
             rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         let ends = [channel.as_raw_fd(), theirs.as_raw_fd()];
@@ -38,7 +42,7 @@ impl Outside {
     }
 
     /// A child of this process as it is seen outside; `None` if it is gone.
-    pub(super) fn identify(&self, pid: u32) -> Option<Process> {
+    pub fn identify(&self, pid: u32) -> Option<Process> {
         rustix::io::write(&self.channel, &pid.to_ne_bytes()).ok()?;
         let mut told = [0; size_of::<u64>()];
         let length = rustix::io::retry_on_intr(|| rustix::io::read(&self.channel, &mut told)).ok()?;
