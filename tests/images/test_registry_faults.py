@@ -249,20 +249,21 @@ LAYER, FOREIGN = (Image.descriptor(b"x", f"application/vnd.{kind}") for kind in 
 ARTIFACT, KNOWN = Image.descriptor(b"{}", "application/vnd.example.model.v1+json"), Image.descriptor(b"{}", CONFIG)
 
 
-@pytest.mark.parametrize("media_type, body, words", [
-    ("application/vnd.docker.distribution.manifest.v1+prettyjws", {"schemaVersion": 1}, "schema 1"),
-    (MANIFEST, {"schemaVersion": 2, "config": KNOWN, "layers": [FOREIGN]}, "registries may not distribute"),
-    (MANIFEST, {"schemaVersion": 2, "config": KNOWN, "layers": [LAYER]}, "a layer of kind `application/vnd.example.layer`"),
-    (MANIFEST, {"schemaVersion": 2, "config": ARTIFACT, "layers": []}, "is an artifact of type"),
-    (MANIFEST, {"schemaVersion": 2, "manifests": []}, "looks like another type"),
-    (INDEX, {"schemaVersion": 2, "manifests": []}, "is for nothing, and not for"),
-    ("text/html", "<html>", "is not a manifest"),
-    (MANIFEST, {"schemaVersion": 2, "config": KNOWN, "layers": [], "x": "y" * (5 << 20)}, "exceeds the limit of 4194304 bytes"),
+@pytest.mark.parametrize("media_type, body, words, code", [
+    ("application/vnd.docker.distribution.manifest.v1+prettyjws", {"schemaVersion": 1}, "schema 1", 2),
+    (MANIFEST, {"schemaVersion": 2, "config": KNOWN, "layers": [FOREIGN]}, "registries may not distribute", 2),
+    (MANIFEST, {"schemaVersion": 2, "config": KNOWN, "layers": [LAYER]}, "a layer of kind `application/vnd.example.layer`", 2),
+    (MANIFEST, {"schemaVersion": 2, "config": ARTIFACT, "layers": []}, "is an artifact of type", 2),
+    (MANIFEST, {"schemaVersion": 2, "manifests": []}, "looks like another type", 3),
+    (INDEX, {"schemaVersion": 2, "manifests": []}, "is for nothing, and not for", 2),
+    ("text/html", "<html>", "is not a manifest", 3),
+    (MANIFEST, {"schemaVersion": 2, "config": KNOWN, "layers": [], "x": "y" * (5 << 20)}, "exceeds the limit of 4194304 bytes", 3),
 ], ids=["schema_1", "foreign_layer", "unknown_layer", "artifact", "index_as_manifest", "no_platform", "html", "too_large"])
-def test_a_document_that_is_not_an_image_is_rejected_before_blobs_are_requested(home, media_type, body, words):
+def test_a_document_that_is_not_an_image_is_rejected_before_blobs_are_requested(home, media_type, body, words, code):
+    """Code 2 is for an image that cannot be used, 3 for an answer that breaks the rules of registries."""
     with FakeRegistry() as fake:
         fake.put("1", media_type, body.encode() if isinstance(body, str) else json.dumps(body).encode())
-        assert_rejected(home, pull(home, fake), words)
+        assert_rejected(home, pull(home, fake), words, code=code)
         assert not fake.requests_for("/blobs/"), "blobs were requested"
 
 
@@ -293,7 +294,7 @@ def test_the_image_of_the_platform_is_pulled(home):
         assert not (set(other.blobs) & home.blobs()), "the other platform was fetched"
         assert_pulled(home, pull(home, fake, "--platform", "linux/arm64"), fake, other)
         result = pull(home, fake, "--platform", "linux/s390x")
-        assert result.returncode == 3 and "`linux/arm64`, `linux/amd64`" in result.stderr, f"a missing platform: {result.returncode} {result.stderr}"
+        assert result.returncode == 2 and "`linux/arm64`, `linux/amd64`" in result.stderr, f"a missing platform: {result.returncode} {result.stderr}"
         mine_by_digest = f"{fake.host}/team/app@{digest(mine.manifest)}"
         asked = len(fake.requests_for(""))
         result = home.run("image", "pull", "--plain-http", mine_by_digest)

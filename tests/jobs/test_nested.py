@@ -168,7 +168,7 @@ def test_a_job_with_an_image_runs(containers):
 def test_limits_that_nothing_enforces_are_reported_or_refused_once(containers):
     """By `enforce: true` they are refused, with what works."""
     answer = containers.job("echo ran", resources="memory: 64MiB, enforce: true")
-    expect(answer, 125, "^$", r"\Aerror: limits on `memory` are not enforced: [^\n]+\n = help: [^\n]*`--allow-unenforced`[^\n]*\n\Z")
+    expect(answer, 125, "^$", r"\Aerror: limits on `memory` are not enforced: [^\n]+\n = help: [^\n]*`--allow-unenforced`[^\n]*\n( = help: [^\n]+\n)*\Z")
     answer = containers.job("echo ran", options="--allow-unenforced", resources="memory: 64MiB, enforce: true")
     expect(answer, 0, "^ran$")
     answer = containers.job("echo ran", resources="memory: 64MiB")

@@ -131,7 +131,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Replaces a word that is no part of a longer name.
+/// Replaces a word that is not part of a longer name.
 fn replaced(text: &str, word: &str, by: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut out = String::with_capacity(text.len());

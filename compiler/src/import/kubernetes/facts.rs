@@ -104,7 +104,7 @@ impl Facts {
         number.map(|number| (number, part))
     }
 
-    /// Accounts for what nobody took.
+    /// Accounts for what was not read.
     pub(super) fn finish(self, draft: &mut Draft<'_>) {
         for (_, part) in self.0.into_values() {
             draft.note(part, "the default");
