@@ -1,6 +1,18 @@
 """Lays out the reference of a file format, field by field. Its text is that of `jobc explain`, which is that of the JSON Schema."""
 
+import textwrap
+
 PLACES = 4
+
+
+def item(text):
+    """An item of a list within 120 columns."""
+    return wrapped(f"* {text}", "  ")
+
+
+def wrapped(text, indent=""):
+    """A paragraph within 120 columns."""
+    return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def page(reference):
@@ -20,12 +32,12 @@ def section(kind):
     lines = ["## Top level", ""] if name is None else [*heading(f"## {name}", f"type-{name.lower()}"), kind["description"], "", *places(kind["places"])]
     values = kind["values"] or {}
     for option in values.get("options", []):
-        lines.append(f"* {option['type']}: {option['description']}" if option["description"] else f"* {option['type']}")
+        lines.append(item(f"{option['type']}: {option['description']}" if option["description"] else option["type"]))
     if "type" in values:
         lines.append(f"Type: {values['type']}.")
     lines += [""] if values else []
     for field in kind["fields"]:
-        lines += [*heading(f"### `{field['name']}`", anchor(name, field["name"])), field["facts"], "", field["text"], ""]
+        lines += [*heading(f"### `{field['name']}`", anchor(name, field["name"])), field["facts"], "", "\n".join(map(wrapped, field["text"].splitlines())), ""]
     for pattern in kind["patterns"]:
         lines += ["Keys that begin with `x-` are the user's own." if pattern == "^x-" else f"Keys that match `{pattern}`.", ""]
     return lines

@@ -87,7 +87,7 @@ def errors(program):
     lines = ["# Diagnostic codes", "", f"jobc has {sum(map(len, groups.values()))} codes. `jobc explain CODE` prints the page of one.", ""]
     for (_, heading), titles in groups.items():
         lines += [f"## {heading}", ""]
-        lines += [f"* [`{code}`](../../compiler/src/diagnostic/codes/{code}.md) {title}" for code, title in titles.items()]
+        lines += [fields.item(f"[`{code}`](../../compiler/src/diagnostic/codes/{code}.md) {title}") for code, title in titles.items()]
         lines.append("")
     return "\n".join(lines)
 
@@ -105,7 +105,7 @@ def backends(program):
     for row in table["features"]:
         cells = [row["backends"][name] for name in names]
         lines.append(f"| {row['feature']} | " + " | ".join(cell["support"] for cell in cells) + " |")
-        reasons += [f"* {row['feature']}, `{name}`: {cell['why']}" for name, cell in zip(names, cells) if cell["why"]]
+        reasons += [fields.item(f"{row['feature']}, `{name}`: {cell['why']}") for name, cell in zip(names, cells) if cell["why"]]
     return "\n".join([*lines, "", "## Reasons", "", *reasons, ""])
 
 
@@ -172,14 +172,14 @@ def systems(program):
     rows = [json.loads(output(program, "explain", name, "--format", "json"))[-1]["answer"] for name in names]
     english = ["# Systems by name", "", "What jobc has for systems and terms of other tools. `jobc explain NAME` prints a row.", "",
                "* works: jobc writes what the system reads, or does the same.", "* nearest: something else of jobc serves the purpose.",
-               "* no: not possible, with the reason.", "", "| Name | What it is | | jobc |", "|---|---|---|---|"]
+               "* no: not possible, with the reason.", "", "## Names", ""]
     chinese = ["# 按名称查系统", "", "其他系统和术语在 jobc 中的对应。`jobc explain NAME` 输出其中一行（英文）。", "",
                "* 支持：jobc 生成该系统所需的内容，或完成同样的工作。", "* 相近：jobc 有另一种做法。", "* 不支持：做不到，并说明原因。", "",
                "| 名称 | 结论 | jobc 中的对应 |", "|---|---|---|"]
     verdicts = {"works": "支持", "nearest": "相近", "no": "不支持"}
     for row in rows:
         name = ", ".join([f"**{row['name']}**", *row.get("aliases", [])])
-        english.append(f"| {name} | {cell(row['about'])} | {row['verdict']} | {cell(row['answer'])} |")
+        english.append(fields.item(f"{name}: {row['about']}. {row['verdict'].capitalize()}: {row['answer']}"))
         chinese.append(f"| {name} | {verdicts[row['verdict']]} | {cell(row['zh'])} |")
     return "\n".join([*english, ""]), "\n".join([*chinese, ""])
 

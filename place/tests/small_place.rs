@@ -21,7 +21,7 @@ impl Spool {
     fn read(&self, name: &str, file: &str) -> Result<String> {
         let path = self.0.join(name).join(file);
         fs::read_to_string(&path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => Error::new(Kind::NotFound, format!("there is no job `{name}`")),
+            std::io::ErrorKind::NotFound => Error::new(Kind::NotFound, format!("no such job: `{name}`")),
             _ => file_error("read", &path, &error),
         })
     }

@@ -77,7 +77,7 @@ def place(jobs):
     return directory
 
 
-def test_compiling_asks_nobody(jobs, place):
+def test_compiling_opens_no_connection(jobs, place):
     """Also where a job names a registry, a server of data and clusters. `test` writes its golden files first."""
     for words in [*COMMANDS, ("test", "--accept"), ("test",)]:
         answer, wrong = recorded(jobs, *words, cwd=place)
@@ -86,7 +86,7 @@ def test_compiling_asks_nobody(jobs, place):
 
 
 @pytest.mark.parametrize("network", ("host", "job", "none"))
-def test_a_job_with_a_local_image_asks_nobody(jobs, place, network):
+def test_a_job_with_a_local_image_opens_no_connection(jobs, place, network):
     """From the archive of the image to the removed job."""
     podman.image(needs.tool("busybox"), place / "busybox.tar")
     (place / "local.yaml").write_text(LOCAL.replace("NETWORK", network))

@@ -309,7 +309,10 @@ fn fields(
     draft: &mut Draft<'_>,
 ) {
     let heads: Vec<String> = kind.places.iter().flat_map(elsewhere).collect();
-    let own = ["apiVersion", "kind", "metadata"];
+    let own = ["apiVersion", "kind", "metadata", "status"];
+    if let Some(status) = object.entries().iter().find(|entry| entry.key == "status") {
+        draft.note(status.key_span, metadata::WRITTEN);
+    }
     let elsewhere: Vec<&str> = heads.iter().map(String::as_str).chain(own).collect();
     let title = kind.title();
     let reader = Fields { of: &format!("a {title}"), tables: kind.fields, elsewhere: &elsewhere };

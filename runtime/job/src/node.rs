@@ -10,7 +10,7 @@ pub mod front;
 pub(crate) mod run;
 
 /// The hidden command: `jobc node-supervise PLAN RUN`, with the connection to [`front`] as its standard input. It starts
-/// itself again with a third word and ends, so that the supervisor is no descendant of Slurm's process.
+/// itself again with a third word and ends, so that the supervisor is not a descendant of Slurm's process.
 pub const SUPERVISE: &str = "node-supervise";
 
 /// The exit code of a task whose step was lost, as with its node.

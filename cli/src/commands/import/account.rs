@@ -83,10 +83,46 @@ pub(super) fn list(name: &str, format: FormatArg) -> Outcome {
         terminal::print(&format!("{:#}\n", json!(rows)));
         return Outcome::Success;
     }
-    let mut table = Table::new(["OPTION", "BECOMES"]);
-    for (option, becomes) in rows {
-        table.row([option, becomes]);
-    }
-    terminal::print(&table.render(terminal::columns_of_stdout()));
+    terminal::print(&definitions(&rows, terminal::columns_of_stdout().unwrap_or(MAX_WIDTH).min(MAX_WIDTH)));
     Outcome::Success
+}
+
+/// As wide as the help of a command.
+const MAX_WIDTH: usize = 100;
+/// A longer name has a line of its own.
+const MAX_NAME: usize = 28;
+
+/// Names with their texts as in a manual page, wrapped.
+fn definitions(rows: &[(String, String)], columns: usize) -> String {
+    let is_short = |name: &str| name.chars().count() <= MAX_NAME;
+    let names = rows.iter().map(|(name, _)| name).filter(|name| is_short(name));
+    let indent = 2 + names.map(|name| name.chars().count()).max().unwrap_or(2);
+    let mut out = String::new();
+    for (name, text) in rows {
+        let mut line = name.clone();
+        if !is_short(name) {
+            out += &line;
+            out.push('\n');
+            line.clear();
+        }
+        let mut used = 0;
+        for word in text.split(' ') {
+            let length = word.chars().count();
+            if used == 0 {
+                line = format!("{line:indent$}");
+            } else if indent + used + 1 + length > columns {
+                out += &line;
+                out.push('\n');
+                (line, used) = (" ".repeat(indent), 0);
+            } else {
+                line.push(' ');
+                used += 1;
+            }
+            line += word;
+            used += length;
+        }
+        out += &line;
+        out.push('\n');
+    }
+    out
 }

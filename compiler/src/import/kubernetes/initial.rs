@@ -24,21 +24,18 @@ pub(super) fn read(pod: &mut Pod<'_, '_, '_>, node: &Node) {
             pod.role.draft.note(item.span, "jobc writes it");
             continue;
         }
-        if text_at(item, "restartPolicy").as_deref() == Some("Always") {
-            pod.role.draft.refuse(
-                name,
-                format!("the container `{title}` runs beside the program"),
-                "write a role for it; roles reach each other by name",
-            );
-            pod.role.draft.note(item.span, REPORTED);
-            continue;
-        }
-        if text_at(item, "image") != image {
-            pod.role.draft.refuse(
-                name,
-                format!("the container `{title}` has another image than the program"),
+        let refusal = if text_at(item, "restartPolicy").as_deref() == Some("Always") {
+            Some(("runs beside the program", "write a role for it; roles reach each other by name"))
+        } else if text_at(item, "image") != image {
+            Some((
+                "has another image than the program",
                 "write a role with this image, and `needs` in the other; `source: \"job:\"` of `data` hands files over",
-            );
+            ))
+        } else {
+            None
+        };
+        if let Some((why, instead)) = refusal {
+            pod.role.draft.refuse(name, format!("the container `{title}` {why}"), instead);
             pod.role.draft.note(item.span, REPORTED);
             continue;
         }

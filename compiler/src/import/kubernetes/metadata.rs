@@ -8,7 +8,7 @@ use super::super::values::scalar;
 use super::rows::{Fields, Row, field, note};
 use super::settings::Settings;
 
-const WRITTEN: &str = "written by the cluster";
+pub(super) const WRITTEN: &str = "written by the cluster";
 
 /// The fields of `metadata`.
 pub(super) const METADATA: &[Row] = &[

@@ -38,5 +38,5 @@ fn all_fields(kind: &'static Kind) -> Vec<(String, &'static Row)> {
     };
     let own = rows(String::new(), kind.fields);
     let of_groups = kind.places.iter().flat_map(|place| rows(place.at.to_owned(), place.fields));
-    own.chain(of_groups).filter(|(path, _)| path != "status").collect()
+    own.chain(of_groups).collect()
 }

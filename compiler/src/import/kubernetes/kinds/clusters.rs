@@ -3,47 +3,44 @@
 use super::super::facts::Fact;
 use super::super::rows::{Row, fact, field, note, refused, setting};
 use super::kind::{Kind, Name, Place, Stands};
-use super::shared::{CRON, KIND, NAMES};
+use super::shared::{CONTROLLER, CRON, KIND, NAMES};
 
 pub(super) static RAYJOB: Kind = Kind {
     name: "RayJob",
     groups: &["ray.io"],
-    fields: &[
-        ("", &[note("status", "written by the cluster")]),
-        (
-            "spec",
-            &[
-                fact("activeDeadlineSeconds", Fact::JobTimeout),
-                fact("backoffLimit", Fact::JobRetries),
-                refused("clusterSelector", "a cluster of Ray that runs already", "write its pods as roles"),
-                note("deletionStrategy", "a job ends with its command"),
-                fact("entrypoint", Fact::Entrypoint),
-                note("entrypointNumCpus", "the command runs on the head"),
-                note("entrypointNumGpus", "the command runs on the head"),
-                note("entrypointResources", "the command runs on the head"),
-                note("jobId", "jobc names the job"),
-                note("managedBy", "a setting of the controller"),
-                note("metadata", "metadata for Ray's dashboard"),
-                note("preRunningDeadlineSeconds", "a job waits for its place as long as it takes"),
-                note("rayClusterSpec.autoscalerOptions", "`instances` of a job is fixed"),
-                note("rayClusterSpec.enableInTreeAutoscaling", "`instances` of a job is fixed"),
-                refused(
-                    "rayClusterSpec.gcsFaultToleranceOptions",
-                    "a database that keeps the state of the head",
-                    "leave it out; `retry` starts a failed job again",
-                ),
-                note("rayClusterSpec.headServiceAnnotations", "a setting of the controller"),
-                note("rayClusterSpec.rayVersion", "that of the image"),
-                fact("runtimeEnvYAML", Fact::Packages),
-                note("shutdownAfterJobFinishes", "a job ends with its command"),
-                note("submissionMode", "jobc runs the command on the head"),
-                note("submitterPodTemplate", "jobc runs the command on the head"),
-                note("submitterConfig", "jobc runs the command on the head"),
-                fact("suspend", Fact::Suspend),
-                fact("ttlSecondsAfterFinished", Fact::Ttl),
-            ],
-        ),
-    ],
+    fields: &[(
+        "spec",
+        &[
+            fact("activeDeadlineSeconds", Fact::JobTimeout),
+            fact("backoffLimit", Fact::JobRetries),
+            refused("clusterSelector", "a cluster of Ray that runs already", "write its pods as roles"),
+            note("deletionStrategy", "a job ends with its command"),
+            fact("entrypoint", Fact::Entrypoint),
+            note("entrypointNumCpus", "the command runs on the head"),
+            note("entrypointNumGpus", "the command runs on the head"),
+            note("entrypointResources", "the command runs on the head"),
+            note("jobId", "jobc names the job"),
+            note("managedBy", CONTROLLER),
+            note("metadata", "metadata for Ray's dashboard"),
+            note("preRunningDeadlineSeconds", "a job waits for its place as long as it takes"),
+            note("rayClusterSpec.autoscalerOptions", "`instances` of a job is fixed"),
+            note("rayClusterSpec.enableInTreeAutoscaling", "`instances` of a job is fixed"),
+            refused(
+                "rayClusterSpec.gcsFaultToleranceOptions",
+                "a database that keeps the state of the head",
+                "leave it out; `retry` starts a failed job again",
+            ),
+            note("rayClusterSpec.headServiceAnnotations", CONTROLLER),
+            note("rayClusterSpec.rayVersion", "that of the image"),
+            fact("runtimeEnvYAML", Fact::Packages),
+            note("shutdownAfterJobFinishes", "a job ends with its command"),
+            note("submissionMode", "jobc runs the command on the head"),
+            note("submitterPodTemplate", "jobc runs the command on the head"),
+            note("submitterConfig", "jobc runs the command on the head"),
+            fact("suspend", Fact::Suspend),
+            fact("ttlSecondsAfterFinished", Fact::Ttl),
+        ],
+    )],
     places: &[
         Place {
             at: "spec.rayClusterSpec.headGroupSpec",
@@ -67,7 +64,7 @@ pub(super) static RAYJOB: Kind = Kind {
 
 const RAY_GROUP: &[Row] = &[
     field("groupName", "the name of the role"),
-    note("headService", "a setting of the controller"),
+    note("headService", CONTROLLER),
     note("enableIngress", "`resources.ports` with `publish: service` reaches the dashboard"),
     note("idleTimeoutSeconds", "`instances` of a job is fixed"),
     note("labels", "labels of Ray"),
@@ -85,30 +82,24 @@ const RAY_GROUP: &[Row] = &[
 pub(super) static LEADERWORKERSET: Kind = Kind {
     name: "LeaderWorkerSet",
     groups: &["leaderworkerset.x-k8s.io"],
-    fields: &[
-        ("", &[note("status", "written by the cluster")]),
-        (
-            "spec",
-            &[
-                note(
-                    "leaderWorkerTemplate.restartPolicy",
-                    "the first failure ends the job; `retry` repeats it",
-                ),
-                note("leaderWorkerTemplate.resourceClaimTemplates", "the pods claim devices themselves"),
-                fact("leaderWorkerTemplate.size", Fact::Size),
-                note("leaderWorkerTemplate.subGroupPolicy", "a group is placed as a whole"),
-                refused(
-                    "leaderWorkerTemplate.volumeClaimTemplates",
-                    "a claim of each pod",
-                    "write `data` with `source: \"instance:10GiB\"`",
-                ),
-                note("networkConfig", NAMES),
-                fact("replicas", Fact::Groups),
-                note("rolloutStrategy", "a job is not updated while it runs"),
-                note("startupPolicy", "`needs` of the worker orders the start"),
-            ],
-        ),
-    ],
+    fields: &[(
+        "spec",
+        &[
+            note("leaderWorkerTemplate.restartPolicy", "the first failure ends the job; `retry` repeats it"),
+            note("leaderWorkerTemplate.resourceClaimTemplates", "the pods claim devices themselves"),
+            fact("leaderWorkerTemplate.size", Fact::Size),
+            note("leaderWorkerTemplate.subGroupPolicy", "a group is placed as a whole"),
+            refused(
+                "leaderWorkerTemplate.volumeClaimTemplates",
+                "a claim of each pod",
+                "write `data` with `source: \"instance:10GiB\"`",
+            ),
+            note("networkConfig", NAMES),
+            fact("replicas", Fact::Groups),
+            note("rolloutStrategy", "a job is not updated while it runs"),
+            note("startupPolicy", "`needs` of the worker orders the start"),
+        ],
+    )],
     places: &[
         Place {
             at: "spec.leaderWorkerTemplate.leaderTemplate",
@@ -134,7 +125,7 @@ pub(super) static LEADERWORKERSET: Kind = Kind {
 pub(super) static VOLCANO_JOB: Kind = Kind {
     name: "Job",
     groups: VOLCANO,
-    fields: &[("", &[note("status", "written by the cluster")]), ("spec", VOLCANO_SPEC)],
+    fields: &[("spec", VOLCANO_SPEC)],
     places: &[Place { at: "spec.tasks[]", ..VOLCANO_TASKS }],
     hosts: &["{job}-{group}-{i}"],
     variables: VOLCANO_VARIABLES,
@@ -145,11 +136,7 @@ pub(super) static VOLCANO_JOB: Kind = Kind {
 pub(super) static VOLCANO_CRONJOB: Kind = Kind {
     name: "CronJob",
     groups: VOLCANO,
-    fields: &[
-        ("", &[note("status", "written by the cluster")]),
-        ("spec", CRON),
-        ("spec.jobTemplate.spec", VOLCANO_SPEC),
-    ],
+    fields: &[("spec", CRON), ("spec.jobTemplate.spec", VOLCANO_SPEC)],
     places: &[Place { at: "spec.jobTemplate.spec.tasks[]", ..VOLCANO_TASKS }],
     variables: VOLCANO_VARIABLES,
     becomes: "a Volcano Job",

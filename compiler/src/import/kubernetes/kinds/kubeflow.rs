@@ -3,7 +3,7 @@
 use super::super::facts::Fact;
 use super::super::rows::{Row, changed, fact, note, refused, setting};
 use super::kind::{Kind, Name, Place, Stands};
-use super::shared::{JOBSET_SPEC, KIND, OLD_POLICY, REPLICA, REPLICATED_JOBS, RUN_POLICY};
+use super::shared::{CONTROLLER, JOBSET_SPEC, KIND, OLD_POLICY, REPLICA, REPLICATED_JOBS, RUN_POLICY};
 
 /// Kubeflow, and KubeDL with the same kinds.
 const KUBEFLOW: &[&str] = &["kubeflow.org", "training.kubedl.io"];
@@ -16,12 +16,7 @@ const fn replicas(at: &'static str) -> Place {
 pub(super) static PYTORCHJOB: Kind = Kind {
     name: "PyTorchJob",
     groups: KUBEFLOW,
-    fields: &[
-        ("", &[note("status", "written by the cluster")]),
-        ("spec", PYTORCH_SPEC),
-        ("spec", OLD_POLICY),
-        ("spec.runPolicy", RUN_POLICY),
-    ],
+    fields: &[("spec", PYTORCH_SPEC), ("spec", OLD_POLICY), ("spec.runPolicy", RUN_POLICY)],
     places: &[replicas("spec.pytorchReplicaSpecs.*")],
     parts: &[("Master", "master", "chief"), ("Worker", "worker", "worker")],
     framework: Stands::Pytorch,
@@ -53,7 +48,6 @@ pub(super) static TFJOB: Kind = Kind {
     name: "TFJob",
     groups: KUBEFLOW,
     fields: &[
-        ("", &[note("status", "written by the cluster")]),
         (
             "spec",
             &[
@@ -83,7 +77,6 @@ pub(super) static MPIJOB: Kind = Kind {
     name: "MPIJob",
     groups: KUBEFLOW,
     fields: &[
-        ("", &[note("status", "written by the cluster")]),
         (
             "spec",
             &[
@@ -114,7 +107,6 @@ pub(super) static TRAINJOB: Kind = Kind {
     name: "TrainJob",
     groups: &["trainer.kubeflow.org"],
     fields: &[
-        ("", &[note("status", "written by the cluster")]),
         (
             "spec",
             &[
@@ -126,7 +118,7 @@ pub(super) static TRAINJOB: Kind = Kind {
                     "write `data`, or a role that fetches them and `needs` in the other",
                 ),
                 setting("labels", "kubernetes.labels"),
-                note("managedBy", "a setting of the controller"),
+                note("managedBy", CONTROLLER),
                 refused(
                     "podSpecOverrides",
                     "changes of the pods of the runtime",

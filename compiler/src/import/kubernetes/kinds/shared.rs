@@ -5,7 +5,8 @@ use super::super::rows::{Row, changed, fact, field, note, refused, setting};
 use super::kind::{Kind, Name, Place, Stands};
 
 const CLEAN: &str = "jobc keeps the logs of tasks that have ended: `jobc logs` prints them";
-const CONTROLLER: &str = "a setting of the controller";
+/// Why settings of a controller are not needed.
+pub(super) const CONTROLLER: &str = "a setting of the controller";
 
 /// `spec` of a Job.
 pub(super) const JOB_SPEC: &[Row] = &[
@@ -132,7 +133,7 @@ pub(super) const JOBSET_SPEC: &[Row] = &[
     fact("failurePolicy.maxRestarts", Fact::JobRetries),
     note("failurePolicy.restartStrategy", "a restart stops all tasks first"),
     fact("failurePolicy.rules", Fact::JobFailures),
-    note("managedBy", "a setting of the controller"),
+    note("managedBy", CONTROLLER),
     note("network", NAMES),
     fact("startupPolicy.startupPolicyOrder", Fact::Order),
     fact("successPolicy.operator", Fact::Success),

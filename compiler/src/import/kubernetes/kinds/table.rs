@@ -1,6 +1,5 @@
 //! The table itself.
 
-use super::super::rows::note;
 use super::clusters::{LEADERWORKERSET, RAYJOB, VOLCANO_CRONJOB, VOLCANO_JOB};
 use super::kind::{Kind, Name, Place};
 use super::kubeflow::{MPIJOB, PYTORCHJOB, TFJOB, TRAINJOB};
@@ -32,19 +31,13 @@ pub(in super::super) static KINDS: &[&Kind] = &[
     &STATEFULSET,
 ];
 
-static POD: Kind = Kind {
-    name: "Pod",
-    fields: &[("", &[note("status", "written by the cluster")])],
-    places: &[one("", "")],
-    hosts: &["{job}"],
-    builds: Some("pod"),
-    ..KIND
-};
+static POD: Kind =
+    Kind { name: "Pod", places: &[one("", "")], hosts: &["{job}"], builds: Some("pod"), ..KIND };
 
 static JOB: Kind = Kind {
     name: "Job",
     groups: &["batch"],
-    fields: &[("", &[note("status", "written by the cluster")]), ("spec", JOB_SPEC)],
+    fields: &[("spec", JOB_SPEC)],
     places: &[one("spec", "template")],
     hosts: &["{job}-{i}"],
     variables: INDEXED,
@@ -54,11 +47,7 @@ static JOB: Kind = Kind {
 static CRONJOB: Kind = Kind {
     name: "CronJob",
     groups: &["batch"],
-    fields: &[
-        ("", &[note("status", "written by the cluster")]),
-        ("spec", CRON),
-        ("spec.jobTemplate.spec", JOB_SPEC),
-    ],
+    fields: &[("spec", CRON), ("spec.jobTemplate.spec", JOB_SPEC)],
     places: &[Place {
         at: "spec.jobTemplate",
         name: Name::Fixed("main"),
@@ -74,7 +63,7 @@ static CRONJOB: Kind = Kind {
 static JOBSET: Kind = Kind {
     name: "JobSet",
     groups: &["jobset.x-k8s.io"],
-    fields: &[("", &[note("status", "written by the cluster")]), ("spec", JOBSET_SPEC)],
+    fields: &[("spec", JOBSET_SPEC)],
     places: &[REPLICATED_JOBS],
     hosts: &["{job}-{group}-{0}-{i}", "{job}-{group}-{i}-{0}"],
     variables: INDEXED,
@@ -87,7 +76,7 @@ const FOREVER: &str = "a job ends when its command does, and nothing starts it a
 static DEPLOYMENT: Kind = Kind {
     name: "Deployment",
     groups: &["apps"],
-    fields: &[("", &[note("status", "written by the cluster")]), ("spec", SERVES)],
+    fields: &[("spec", SERVES)],
     places: &[one("spec", "template")],
     becomes: FOREVER,
     ..KIND
@@ -96,7 +85,7 @@ static DEPLOYMENT: Kind = Kind {
 static STATEFULSET: Kind = Kind {
     name: "StatefulSet",
     groups: &["apps"],
-    fields: &[("", &[note("status", "written by the cluster")]), ("spec", SERVES)],
+    fields: &[("spec", SERVES)],
     places: &[one("spec", "template")],
     hosts: &["{job}-{i}"],
     becomes: FOREVER,
