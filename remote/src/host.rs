@@ -9,6 +9,7 @@ mod marks;
 mod output;
 mod problems;
 mod process;
+mod program;
 mod quote;
 mod running;
 mod script;
@@ -19,6 +20,7 @@ mod tree;
 
 pub use machine::Host;
 pub use output::Output;
+pub use program::Program;
 pub use running::{Running, Stream, Streams};
 pub use send::{FileSource, SendFile, Sent};
 pub use ssh::{Ssh, SshSettings};

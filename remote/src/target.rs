@@ -7,7 +7,7 @@ use jobc_schema::target::{SlurmContainer, Target};
 use jobc_sys::error::Result;
 use jobc_sys::program_path;
 
-use crate::host::{Host, SshSettings};
+use crate::host::{Host, Program, SshSettings};
 use crate::kubernetes::{self, ClusterConfig, Uses};
 use crate::machine::{self, Machine};
 use crate::place::RemotePlace;
@@ -18,10 +18,8 @@ use crate::slurm;
 pub struct Caller<'a> {
     /// The directory of the targets file, the base of relative paths in it.
     pub directory: &'a Path,
-    /// This program, which a machine may get a copy of.
-    pub program: PathBuf,
-    /// What `--version` of it prints.
-    pub version: String,
+    /// This program, which a host may get a copy of.
+    pub program: Program,
     /// Gets delays that the user should know of.
     pub notice: fn(&str),
 }
@@ -90,10 +88,10 @@ fn path(text: &str, directory: &Path) -> PathBuf {
 ///
 /// A program or a file that is needed to reach it is missing.
 pub fn open(target: &Target, caller: Caller<'_>) -> Result<Box<dyn RemotePlace>> {
-    let Caller { directory, program, version, notice } = caller;
+    let Caller { directory, program, notice } = caller;
     Ok(match backend(target) {
         Some(BackendName::Oci) => {
-            let access = machine::Access { ssh: target.ssh.clone().unwrap_or_default(), program, version };
+            let access = machine::Access { ssh: target.ssh.clone().unwrap_or_default(), program };
             Box::new(Machine::new(access, notice)?)
         }
         Some(BackendName::Slurm) => {
@@ -107,7 +105,7 @@ pub fn open(target: &Target, caller: Caller<'_>) -> Result<Box<dyn RemotePlace>>
                 })?,
                 None => Host::local(),
             };
-            Box::new(slurm::Cluster::new(slurm::Access::new(host, settings), notice))
+            Box::new(slurm::Cluster::new(slurm::Access::new(host, settings, program), notice))
         }
         _ => Box::new(kubernetes::Cluster::new(cluster_config(target, directory)?, notice)),
     })

@@ -37,7 +37,12 @@ pub struct RoleSteps {
     pub component: u32,
     /// The node of its first instance, counted in the part.
     pub first_node: u32,
-    /// The command that starts a task, as bash reads it.
+    /// How many steps are started: one for each task, one for all `ranks`, or that of the first task alone.
+    pub steps: u32,
+    /// Whether a step has a process on each node of the role.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ranks: bool,
+    /// The command that starts a step, as bash reads it; empty if the nodes are for processes of another role.
     pub step: String,
 }
 

@@ -58,8 +58,6 @@ class Cluster:
 
     nodes, gpus, cpus, memory = NODES, GPUS, CPUS, MEMORY
     proctrack, task = "linuxproc", "none"
-    # Whether jobc on the nodes runs what needs more than Slurm, in all tests: to try them with it.
-    node = bool(os.environ.get("JOBC_SLURM_NODE"))
 
     def __init__(self, directory, program, account):
         self.place, self.program, self.account = directory / "slurm", program, account
@@ -154,7 +152,8 @@ class Cluster:
     def build(self, name, job, target="container: none", words=(), backends="[slurm]", more=""):
         """Builds a job file for the cluster; returns the directory with the scripts."""
         self.write(f"{name}/job.yaml", job)
-        if self.node:
+        if "jobc:" not in target.replace("container: jobc", ""):
+            # `jobc submit` would put it there.
             target += f", jobc: {self.program}"
         self.write(f"{name}/targets.yaml", f"version: 1\ntargets:\n  cluster:\n    backends: {backends}\n    slurm: {{{target}}}\n{more}")
         built = self.user(self.program, "build", "--target", "cluster", *words, cwd=self.home / name)

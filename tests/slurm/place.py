@@ -16,7 +16,7 @@ roles:
     run: |
 {run}
 """
-# What Slurm does not do by itself, so that a supervisor runs the tasks.
+# What Slurm does not do by itself, so that jobc runs the tasks.
 SUPERVISED = "    retry: {max: 1, on_exit_codes: [99]}\n"
 # The microseconds of each command, in turn, in each of the rounds that the first argument says.
 LOOP = """\
@@ -46,8 +46,6 @@ class Place:
         self.directory = slurm.home / "shared"
         self.slurm.write(f"{name}/job.yaml", job)
         settings = SETTINGS.format(directory=self.directory) if not settings else settings.format(directory=self.directory)
-        if slurm.node and "jobc:" not in settings.replace("container: jobc", ""):
-            settings += f", jobc: {slurm.program}"
         self.slurm.write(f"{name}/targets.yaml", f"version: 1\ntargets:\n  cluster:\n    backends: {backends}\n    slurm: {{{settings}}}\n")
         self.cwd = slurm.home / name
 

@@ -55,8 +55,7 @@ RUNS = ["local-dag", "torchrun-4x8", "tensorflow-ps", "local-handoff", "hello-cp
         "local-ps", "local-sweep", "all-gpus", "gpu-slice", "jupyter", "ray", "resnet-1gpu", *FRAMEWORKS]
 QUICK = RUNS[:4]
 # Ways to run containers, the first also with `--quick`.
-# `+jobc` is with jobc on the nodes.
-CONTAINERS = ["none", "jobc", "none+jobc", *(pytest.param(name, marks=pytest.mark.slow) for name in ("apptainer", "pyxis", "oci", "pyxis+jobc"))]
+CONTAINERS = ["none", "jobc", *(pytest.param(name, marks=pytest.mark.slow) for name in ("apptainer", "pyxis", "oci"))]
 ALL = sorted(path.name for path in EXAMPLES.iterdir() if any(path.glob("job.*")))
 SETTINGS = ("container: {container}, exclusive: true, images: /images, storage: {storage}, gpu_types: {{1g.10gb: a100}}, "
             "gpu_features: {{A100-80GB: a100_80g, H100: skylake}}, constraint: skylake")
@@ -80,7 +79,6 @@ def built(slurm, example, container):
     """Builds an example for the cluster; returns the directories with scripts."""
     name = f"{example}-{container}"
     home = slurm.home / name
-    container, _, node = container.partition("+")
     if example in FRAMEWORKS:
         slurm.write(f"{name}/job.yaml", FRAMEWORK.format(name=example))
     elif not home.exists():
@@ -94,7 +92,7 @@ def built(slurm, example, container):
     job_file.write_text(text)
     storage = volumes(job_file.read_text())
     backends = "[oci, slurm]" if container in ("jobc", "oci") else "[slurm]"
-    settings = SETTINGS.format(container=container, storage=json.dumps(storage)) + (f", jobc: {slurm.program}" if node else "")
+    settings = SETTINGS.format(container=container, storage=json.dumps(storage)) + f", jobc: {slurm.program}"
     gpus = "gpus: {driver: '570.0', cards: [{model: A100-80GB, count: 8}]}"
     slurm.write(f"{name}/targets.yaml", "version: 1\ntargets:\n"
                 f"  cluster:\n    backends: {backends}\n    {gpus}\n    slurm: {{{settings}}}\n"
@@ -114,7 +112,7 @@ def built(slurm, example, container):
 def test_the_cluster_takes_every_script(slurm, example, container):
     directories = built(slurm, example, container)
     scripts = [path for directory in directories for path in sorted(directory.glob("*.sbatch"))]
-    assert bool(scripts) != (example in REFUSES[container.partition("+")[0]]), "no scripts" if not scripts else "it is not refused"
+    assert bool(scripts) != (example in REFUSES[container]), "no scripts" if not scripts else "it is not refused"
     for script in scripts:
         done = slurm.user("sbatch", "--test-only", script.name, cwd=script.parent)
         assert done.returncode == 0, f"{script.name}: {done.stderr.strip()}"
@@ -187,11 +185,10 @@ class Addresses:
 
 
 def assigned(path):
-    """The nodes of roles and the first port, as the batch script wrote them."""
+    """The nodes of roles and the first port, as jobc wrote them."""
     text = path.read_text()
-    lists = re.findall(r"^(?:declare -a )?jobc_hosts_(\w+)=\((.*)\)$", text, re.MULTILINE)
-    hosts = {name: re.findall(r'="([^"]*)"', words) or words.split() for name, words in lists}
-    return hosts, int(re.search(r'jobc_port="?(\d+)', text)[1])
+    lists = re.findall(r"^jobc_hosts_(\w+)=\((.*)\)$", text, re.MULTILINE)
+    return {name: words.split() for name, words in lists}, int(re.search(r"jobc_port=(\d+)", text)[1])
 
 
 def environment_of(slurm, directory, record):
@@ -231,7 +228,7 @@ def environment_of(slurm, directory, record):
     for script in directory.glob("*.sbatch"):
         found = re.search(r"^(?:exec )?srun --job-name=(\S+)", script.read_text(), re.MULTILINE)
         if found:
-            checked += environment_without_supervisor(directory, plan, found[1], record)
+            checked += environment_by_slurm(directory, plan, found[1], record)
     assert checked or not any(role.get("provided_env") for role in plan["roles"]), "nothing was recorded"
 
 
@@ -241,7 +238,7 @@ def recorded(record):
         yield dict(item.split("=", 1) for item in path.read_text().split("\0") if "=" in item)
 
 
-def environment_without_supervisor(directory, plan, name, record):
+def environment_by_slurm(directory, plan, name, record):
     """The same of a role that one `srun` starts: it has the variables of its framework, and those of jobc that it asks for."""
     role = next(role for role in plan["roles"] if role["name"] == name)
     ports = sum(port["count"] * role["instances"] for role in plan["roles"] for port in role.get("ports", [])
@@ -277,12 +274,11 @@ def record(slurm):
     return record
 
 
-@pytest.mark.parametrize("form", ["none", "none+jobc"])
 @pytest.mark.parametrize("example", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in RUNS if name not in QUICK)])
-def test_an_example_runs_to_its_end(slurm, example, form, record):
+def test_an_example_runs_to_its_end(slurm, example, record):
     """With the environment that `jobc run` gives."""
-    directories = built(slurm, example, form)
-    home = slurm.home / f"{example}-{form}"
+    directories = built(slurm, example, "none")
+    home = slurm.home / f"{example}-none"
     done = slurm.user(slurm.program, "build", "--target", "here", "--allow-lossy", cwd=home)
     if "write `network: job`" in done.stderr:
         # Several sshd need addresses of their own here, and have them on nodes.

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -26,8 +27,7 @@ time.sleep(300)
 """
 
 
-def node(slurm, name, job):
-    return Place(slurm, name, job, f"container: none, directory: {{directory}}, jobc: {slurm.program}")
+node = Place
 
 
 def record_of(place, handle, start=1):
@@ -78,7 +78,9 @@ roles:
     assert "200" in lines_of(place.jobc("logs", handle, "client"), "client-0"), logs
     script = (place.run_directory(handle) / "target/slurm/job.sbatch").read_text()
     own = [line for line in script.splitlines() if not line.startswith("#")]
-    assert [line for line in own if line] == ["export SLURM_EXPORT_ENV=ALL PATH", f'exec {slurm.program} node job.json "$@"'], script
+    program = next(path for path in (place.directory / "bin").iterdir() if path.is_symlink())
+    assert [line for line in own if line] == ["export SLURM_EXPORT_ENV=ALL PATH", f'exec {program} node job.json "$@"'], script
+    assert program.resolve().name.startswith(program.name + "-") and len(list(program.parent.iterdir())) == 2, list(program.parent.iterdir())
     tasks = {task["task"]: task for task in place.inspect(handle)["tasks"]}
     assert tasks["client-0"]["state"] == "succeeded" and tasks["server-0"]["node"] != tasks["client-0"]["node"], tasks
     record = record_of(place, handle)
@@ -135,7 +137,7 @@ def test_no_signal_is_lost_at_load(slurm):
     count = 60
     program = slurm.write("many-program/saves.py", SAVES)
     run = f"python3 {program} {slurm.home}/many-$SLURM_JOB_ID\necho after"
-    directory = slurm.build("many", one("many", run) + "    retry: {max: 1, on_exit_codes: [99]}\n", f"container: none, jobc: {slurm.program}")
+    directory = slurm.build("many", one("many", run) + "    retry: {max: 1, on_exit_codes: [99]}\n")
     jobs = [slurm.user("sbatch", "--parsable", "job.sbatch", cwd=directory).stdout.strip() for _ in range(count)]
     until(lambda: all("up" in slurm.output(job) for job in jobs), 240)
     half = count // 2
@@ -180,6 +182,39 @@ def command_line(pid):
             return file.read()
     except OSError:
         return ""
+
+
+OLD = Path(__file__).parent / "old-run"
+
+
+@pytest.mark.parametrize("is_over", (True, False))
+def test_a_run_of_an_earlier_form_is_read(slurm, is_over):
+    """Its scripts had a supervisor of their own, which wrote other files."""
+    place = Place(slurm, f"old-{is_over}", one("old", "true"))
+    run = place.directory / "runs" / f"old-{is_over}".lower()
+    for path in sorted(OLD.rglob("*")):
+        if path.is_file() and (is_over or path.name != "stopped"):
+            text = path.read_text()
+            if not is_over and path.parts[-2:] in (("events", "job"), ("tasks", "server-0")):
+                # Before it was stopped.
+                text = "".join(line for line in text.splitlines(keepends=True) if "ended" not in line)
+            slurm.write((run / path.relative_to(OLD)).relative_to(slurm.home), text)
+    if not is_over:
+        slurm.write("old.sbatch", "#!/bin/bash\nsleep 300\n")
+        number = slurm.user("sbatch", "--parsable", "--job-name=old", f"--comment=jobc:{run.name}:p:job", "old.sbatch").stdout.strip()
+        slurm.write((run / "jobs/job").relative_to(slurm.home), f"{number}\n")
+        until(lambda: slurm.show(number)["JobState"] == "RUNNING")
+    handle = f"cluster/{run.name}"
+    shown = json.loads(place.jobc("ps", "--format", "json", handle))
+    states = {task["task"]: (task["state"], task["attempt"]) for task in place.inspect(handle)["tasks"]}
+    assert states == {"server-0": ("stopped" if is_over else "running", 1), "client-0": ("succeeded", 1), "client-1": ("succeeded", 2)}, (states, shown)
+    logs = place.jobc("logs", handle)
+    assert lines_of(logs, "client-0") == ["try of 0"] and lines_of(logs, "server-0")[0] == "serving", logs
+    assert lines_of(place.jobc("logs", "--attempt", "2", handle), "client-1") == ["try of 1"], logs
+    assert "attempt 2 on n2" in place.jobc("events", handle)
+    if not is_over:
+        place.jobc("stop", handle)
+        assert place.inspect(handle)["state"] == "stopped"
 
 
 def test_what_needs_jobc_is_refused_where_there_is_none(slurm):

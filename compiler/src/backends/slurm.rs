@@ -1,8 +1,9 @@
 //! Backend `slurm`: batch scripts for a Slurm cluster.
 //!
-//! `job.sbatch`, or one such script for each group of roles that Slurm schedules on its own; where such a script supervises
-//! tasks, `roles/<role>.sh`, which each task of a role runs; `submit.sh` where one `sbatch` is not enough; `array.sbatch` for a matrix. Every instance
-//! gets its own share of a node, so its address is that of its node. docs/reference/slurm.md has the table of fields.
+//! `job.sbatch`, or one such script for each group of roles that Slurm schedules on its own; where jobc runs the tasks of
+//! such a script, `roles/<role>.sh`, which each task of a role runs; `submit.sh` where one `sbatch` is not enough;
+//! `array.sbatch` for a matrix. Every instance gets its own share of a node, so its address is that of its node.
+//! docs/reference/slurm.md has the table of fields.
 
 mod array;
 mod batch;
@@ -71,12 +72,8 @@ impl Backend for SlurmBackend {
         let mut files = vec![];
         for group in &groups {
             files.push(batch::script(&parts, &groups, group));
-            match form::of(&parts, &groups, group) {
-                Form::Direct(_) => {}
-                Form::Node(_, program) => files.extend(node::files(&parts, group, program)),
-                Form::Supervised(_) => {
-                    files.extend(group.roles.iter().filter_map(|role| role::script(&parts, role)));
-                }
+            if let Form::Node(_) = form::of(&parts, &groups, group) {
+                files.extend(node::files(&parts, group));
             }
         }
         files.extend(run::remote_shell(&parts));

@@ -130,9 +130,9 @@ pub(super) static FORMS: &[PatternForm] = &[
     text(r"^[!-~]+$", "a word", "write one word without spaces"),
     text(r"^/[^\x00-\x1f]*$", "an absolute path", "begin with `/`"),
     text(
-        r"^(none|/[^\x00-\x1f]*)$",
-        "an absolute path or `none`",
-        "write a path that begins with `/`, or `none`",
+        r"^(auto|none|(~/|/)[^\x00-\x1f]*)$",
+        "`auto`, `none` or a path",
+        "write `auto`, `none`, or a path that begins with `/` or `~/`",
     ),
     text(
         r"^[!-,.-~][!-~]*$",

@@ -1,22 +1,19 @@
 //! `jobc` on the host: this program, copied there once per version, or an installed one.
 
-use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jobc_schema::target::SshTarget;
 use jobc_sys::error::{Error, Kind, Result};
 
-use super::answers::{error_of, succeeded};
-use super::scripts::{INSTALL, NO_PROGRAM, RUN};
-use crate::host::{Host, Output, Running, SendFile, SshSettings, Streams};
+use super::answers::succeeded;
+use super::scripts::{NO_PROGRAM, RUN};
+use crate::host::{Host, Output, Program, Running, SshSettings, Streams};
 
 /// How long a short command may take.
 pub(super) const TIMEOUT: Duration = Duration::from_mins(2);
 /// How long the start of a job may take without output: it pulls images.
 pub(super) const START_TIMEOUT: Duration = Duration::from_hours(6);
-/// Digits of the digest in the program's name.
-const DIGITS: usize = 16;
 
 /// How to reach a host, and the program to run there.
 #[derive(Clone, Debug)]
@@ -24,9 +21,7 @@ pub struct Access {
     /// The settings of the target.
     pub ssh: SshTarget,
     /// This program, which is copied there.
-    pub program: PathBuf,
-    /// The output of this program's `--version`.
-    pub version: String,
+    pub program: Program,
 }
 
 /// A host with `jobc`.
@@ -60,7 +55,7 @@ impl Connection {
     #[cfg(test)]
     pub(super) fn local(directory: &str, program: &str) -> Self {
         let ssh = SshTarget { jobc: program.to_owned(), ..SshTarget::default() };
-        let access = Access { ssh, program: PathBuf::new(), version: String::new() };
+        let access = Access { ssh, program: Program::default() };
         let (path, installing) = (OnceLock::new(), Mutex::new(()));
         Self { host: Host::local(), directory: directory.to_owned(), access, path, installing }
     }
@@ -90,9 +85,7 @@ impl Connection {
             return Ok(path);
         }
         let path = if self.is_copied() {
-            let file = SendFile::read(&self.access.program)?;
-            let number = self.access.version.rsplit(' ').next().unwrap_or_default();
-            format!("{}/bin/jobc-{number}-{}", self.directory, &file.digest.hex()[..DIGITS])
+            format!("{}/bin/{}", self.directory, self.access.program.file_name()?)
         } else {
             let path = &self.access.ssh.jobc;
             path.strip_prefix("~/").unwrap_or(path).to_owned()
@@ -135,29 +128,8 @@ impl Connection {
             return Err(Error::new(Kind::Config, message)
                 .help("install jobc there, or leave out `ssh.jobc`, which copies this program"));
         }
-        let machine = self.host.run(&["uname", "-sm"], None, TIMEOUT)?.text();
-        let own = std::env::consts::ARCH;
-        if machine.trim() != format!("Linux {own}") {
-            let message =
-                format!("`{name}` is a machine of another kind ({}), not Linux {own}", machine.trim());
-            return Err(Error::new(Kind::Unsupported, message)
-                .help("install jobc for it there, and set `ssh.jobc` to its path"));
-        }
-        let mut file = SendFile::read(&self.access.program)?;
-        file.is_executable = true;
-        let store = self.store();
-        self.host.send(&store, std::slice::from_ref(&file))?;
         let program = self.program()?;
-        let file_name = file.name();
-        let command = ["sh", "-c", INSTALL, "sh", &store, &file_name, program];
-        let output = self.host.run(&command, None, TIMEOUT)?;
-        if output.status != 0 || output.text().trim() != self.access.version {
-            let why = error_of(name, &output).message();
-            return Err(Error::new(Kind::Unsupported, format!("this program does not run there: {why}")).help(
-                "use the static `jobc` of a release, or install jobc there and set `ssh.jobc` to its path",
-            ));
-        }
-        Ok(())
+        self.access.program.install(&self.host, &self.store(), program, "ssh.jobc")
     }
 
     /// Runs `jobc`, which must succeed.

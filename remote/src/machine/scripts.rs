@@ -8,13 +8,6 @@ pub(super) const RUN: &str = r#"command -v "$1" >/dev/null || exit 97
 exec "$@"
 "#;
 
-/// Makes a program of the store available under its name: `STORE FILE NAME`.
-pub(super) const INSTALL: &str = r#"set -eu
-mkdir -p "$(dirname "$3")"
-ln -f "$1/sha256/$2" "$3" 2>/dev/null || { cp "$1/sha256/$2" "$3.$$" && mv "$3.$$" "$3"; }
-exec "$3" --version
-"#;
-
 /// Prints what the host lacks, the runs with the ids of their jobs, all names of runs, a line `jobs`, and what
 /// `jobc ps` prints: `DIRECTORY PROGRAM`.
 pub(super) const LIST: &str = r#"command -v "$2" >/dev/null || exit 97

@@ -8,8 +8,9 @@ use jobc_schema::plan::JobPlan;
 use jobc_schema::target::SlurmTarget;
 use jobc_sys::error::Result;
 
-use super::files::{Contents, DEFAULT_DIRECTORY};
-use crate::host::{Host, ImageLayout};
+use super::files::Contents;
+use crate::built::BatchScript;
+use crate::host::{Host, ImageLayout, Program};
 
 /// A host with Slurm's commands, and the target's settings.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub struct Access {
     pub directory: Option<String>,
     /// The settings of the target.
     pub settings: SlurmTarget,
+    /// This program, which the nodes may get a copy of.
+    program: Program,
     /// The files of jobs by the directory of the job file and their volumes.
     contents: Mutex<BTreeMap<(PathBuf, String), Arc<Contents>>>,
     /// The images that were sent.
@@ -28,9 +31,10 @@ pub struct Access {
 
 impl Access {
     /// Access through a host.
-    pub fn new(host: Host, settings: SlurmTarget) -> Self {
+    pub fn new(host: Host, settings: SlurmTarget, program: Program) -> Self {
         Self {
             host,
+            program,
             directory: settings.directory.clone(),
             settings,
             contents: Mutex::default(),
@@ -44,12 +48,29 @@ impl Access {
         let path = format!("images/{}", image.digest.rsplit(':').next().unwrap_or_default());
         let mut sent = self.images.lock().unwrap_or_else(PoisonError::into_inner);
         if !sent.contains(&image.digest) {
-            let directory = self.directory.as_deref().unwrap_or(DEFAULT_DIRECTORY);
+            let directory = self.directory.as_deref().unwrap_or(SlurmTarget::DIRECTORY);
             let (store, target) = (format!("{directory}/store"), format!("{directory}/{path}"));
             self.host.send_tree(&store, &target, &image.tree)?;
             sent.insert(image.digest.clone());
         }
         Ok(path)
+    }
+
+    /// The name of the program that scripts run, if it is a copy of this one; otherwise an empty text.
+    pub(crate) fn program_of(&self, scripts: &[BatchScript]) -> Result<String> {
+        let path = self.settings.program().filter(|_| self.settings.copies_program()).unwrap_or_default();
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let is_run =
+            !name.is_empty() && scripts.iter().any(|script| script.text.contains(&format!("/{name}")));
+        if is_run { self.program.file_name() } else { Ok(String::new()) }
+    }
+
+    /// Puts the program on the cluster under its name.
+    pub(crate) fn install(&self, name: &str) -> Result<()> {
+        let directory = self.directory.as_deref().unwrap_or(SlurmTarget::DIRECTORY);
+        let path = format!("{directory}/bin/{name}");
+        let installed = self.program.install(&self.host, &format!("{directory}/store"), &path, "slurm.jobc");
+        installed.map_err(|error| error.at_field("slurm.jobc".to_owned()))
     }
 
     /// The files that go with a job; they are read once.

@@ -1,6 +1,6 @@
 # Prints what the user has on this cluster, one line each: `ok` or `no`, what it is needed for, and what it is. Arguments:
-# CONTAINER IMAGES PARTITION of the target.
-container=$1 images=$2 partition=$3
+# CONTAINER IMAGES PARTITION PROGRAM of the target.
+container=$1 images=$2 partition=$3 program=${4/#"~"/$HOME}
 say() { # KEY WHAT TEST...
   local key=$1 what=$2 found=ok
   shift 2
@@ -17,14 +17,13 @@ fi
 # What login nodes have may differ from what nodes have; it is the best guess without a job.
 case $container in
   jobc)
-    # Tasks have the PATH of a login.
-    say container "jobc in PATH or ~/.local/bin" bash -lc 'PATH=$PATH:$HOME/.local/bin:$HOME/bin; command -v jobc'
     say container "user namespaces" unshare --user --map-root-user true
     ;;
   apptainer) say container "apptainer in PATH" command -v apptainer ;;
   pyxis) say container "pyxis: srun --container-image" eval 'srun --help | grep -q container-image' ;;
   oci) say container "oci.conf of the cluster" eval 'scontrol show config | grep -q "^OCI"' ;;
 esac
+[ -z "$program" ] || say program "$program" "$program" --version
 [ -z "$images" ] || say images "directory $images" [ -d "$images" ]
 say accounting "accounting (sacct)" sacct --noheader --allocations --starttime=now
 say lock "flock in PATH" command -v flock

@@ -48,9 +48,10 @@ fn submit_part(
     let limit = leader.built.plan.max_parallel.map(|limit| limit.to_string()).unwrap_or_default();
     let directory = submit::working_directory();
     let after = if limit.is_empty() { "" } else { previous };
-    let mut words = vec![leader.identity.label(), directory.as_str(), &limit, after];
+    let program = access.program_of(&leader.built.scripts)?;
+    let mut words = vec![program.as_str(), leader.identity.label(), directory.as_str(), &limit, after];
     words.extend(&names);
-    let output = shell::run(access, ARRAY, &words, Some(&archive.finish()))?;
+    let output = submit::run(access, ARRAY, &words, &archive.finish())?;
     if output.status == REFUSED {
         return Err(SubmitError::Refused(submit::refused(&leader.built.scripts, &output.text())));
     }

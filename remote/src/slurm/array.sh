@@ -1,8 +1,9 @@
-# Submits the jobs of a matrix as an array, or completes an earlier attempt. Arguments: PLAN WORKING_DIRECTORY LIMIT AFTER
+# Submits the jobs of a matrix as an array, or completes an earlier attempt. Arguments: PROGRAM PLAN WORKING_DIRECTORY LIMIT AFTER
 # RUN... AFTER is the first run of another array, which ends before this one starts. Stdin is a tar archive with the files of all runs; the first run has the script of the array, `array.sbatch`, and its list
 # of runs, `array`. Each run is written down as a task of the array.
-plan=$1 cwd=$2 limit=$3 previous=$4
-shift 4
+use_program "$1"
+plan=$2 cwd=$3 limit=$4 previous=$5
+shift 5
 leader=$1
 run=$runs/$leader
 mkdir -p "$runs" && { [ -d "$run" ] || mkdir -m 700 "$run" 2>/dev/null || [ -d "$run" ]; } || exit 1

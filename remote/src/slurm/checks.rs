@@ -233,7 +233,10 @@ pub(crate) fn access(access: &Access) -> Result<Vec<AccessCheck>> {
     let container = access.settings.container.as_str();
     let images = access.settings.images.as_deref().unwrap_or_default();
     let partition = access.settings.partition.as_deref().unwrap_or_default();
-    let text = shell::text(access, "check the cluster", ACCESS, &[container, images, partition])?;
+    // A copy of this program gets there with the first job.
+    let program = access.settings.program().filter(|_| !access.settings.copies_program()).unwrap_or_default();
+    let words = [container, images, partition, &program];
+    let text = shell::text(access, "check the cluster", ACCESS, &words)?;
     Ok(text.lines().filter_map(access_check).collect())
 }
 
@@ -247,6 +250,7 @@ fn access_check(line: &str) -> Option<AccessCheck> {
         "directory" => ("the files, logs and state of jobs", false),
         "partition" => ("jobs of this target", false),
         "container" => ("the containers of jobs", false),
+        "program" => ("jobs that Slurm alone does not run", false),
         "images" => ("the images of containers", true),
         "accounting" => ("the ends of jobs that Slurm has forgotten", true),
         _ => ("safe submission by several processes at once", true),

@@ -30,7 +30,7 @@ pub(crate) struct RunningTask {
     pub(crate) group: String,
     /// Its node.
     pub(crate) node: String,
-    /// The process that runs it there, or its number in a step without a supervisor: `@0`.
+    /// The process that runs it there, or its number in a step that Slurm alone runs: `@0`.
     pub(crate) process: String,
     /// Whether it runs in no container, whatever the target says.
     is_bare: bool,
@@ -113,12 +113,14 @@ pub(crate) fn exec(
     }
     let task = running(run, request.task.as_deref())?;
     let flag = |is_set: bool| if is_set { "yes" } else { "" };
+    let program = access.settings.program().unwrap_or_default();
     let mut words = vec![
         task.job.as_str(),
         &task.node,
         &task.process,
         &task.task,
         if task.is_bare && container == SlurmContainer::Jobc { "none" } else { container.as_str() },
+        &program,
         flag(request.terminal),
         flag(streams.stdin.is_some()),
     ];

@@ -1,14 +1,14 @@
-# Runs a command beside a task. Arguments: JOB NODE PROCESS TASK CONTAINER TERMINAL INPUT COMMAND...
-job=$1 node=$2 pid=$3 task=$4 container=$5 terminal=$6 input=$7
-shift 7
+# Runs a command beside a task. Arguments: JOB NODE PROCESS TASK CONTAINER PROGRAM TERMINAL INPUT COMMAND...
+job=$1 node=$2 pid=$3 task=$4 container=$5 program=$6 terminal=$7 input=$8
+shift 8
 options=(--overlap --quiet --unbuffered --export=ALL "--jobid=$(component "$job" "$node")" --nodes=1 --ntasks=1
   "--nodelist=$node" --mem=0 --chdir=/)
 [ -z "$terminal" ] || options+=(--pty)
 [ -n "$input$terminal" ] || options+=(--input=none)
 # What runs on the node: the command has the environment and the directory of the task, in its container if it has one.
 inner=$own_pid'
-pid=$1 id=$2 container=$3 terminal=$4
-shift 4
+pid=$1 id=$2 container=$3 program=${4/#"~"/$HOME} terminal=$5
+shift 5
 take_environment() {
   while IFS= read -r -d "" pair; do
     case $pair in SLURM_* | *"%%="* | _=*) ;; *=*) export "$pair" ;; esac
@@ -33,13 +33,13 @@ kill -0 "$pid" 2>/dev/null || { echo "jobc: the task has ended" >&2; exit 125; }
 run() {
   case $container in
     jobc)
-      # A step has the PATH of this command, and jobc may be in that of a login, whose profiles may print.
-      own="PATH=\$PATH:\$HOME/.local/bin:\$HOME/bin; exec jobc oci exec \"\$@\" >&5 2>&6 5>&- 6>&-"
-      # The name of a container ends with the process that started it, for several attempts of a task. Without a supervisor
-      # that process becomes jobc itself.
+      # It has the variables of a login, as the task had, whose profiles may print.
+      own="exec \"\$0\" oci exec \"\$@\" >&5 2>&6 5>&- 6>&-"
+      # The name of a container ends with the process that started it, for several attempts of a task. Where Slurm alone runs
+      # the tasks, that process becomes jobc itself.
       read -r _ _ _ parent _ <"/proc/$pid/stat"
       [ -z "$direct" ] || id=$SLURM_JOB_ID-${id#*-} parent=$pid
-      exec bash -lc "$own" jobc ${terminal:+--tty} "$id-$parent" "$@" 5>&1 6>&2 >/dev/null 2>&1
+      exec bash -lc "$own" "$program" ${terminal:+--tty} "$id-$parent" "$@" 5>&1 6>&2 >/dev/null 2>&1
       ;;
     none)
       take_environment
@@ -60,4 +60,4 @@ run() {
 (run "$@") | cat
 exit "${PIPESTATUS[0]}"
 '
-exec srun "${options[@]}" bash -c "$inner" jobc "$pid" "$job-$task" "$container" "$terminal" "$@"
+exec srun "${options[@]}" bash -c "$inner" jobc "$pid" "$job-$task" "$container" "$program" "$terminal" "$@"

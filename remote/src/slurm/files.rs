@@ -16,9 +16,6 @@ use super::upload::Archive;
 use crate::host::{Host, SendFile, Tree, TreeKind};
 use crate::place::Submission;
 
-/// The directory of runs where the target names none.
-pub(crate) const DEFAULT_DIRECTORY: &str = "~/.local/state/jobc/slurm";
-
 /// The files sent with a job to a host over ssh.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contents {
@@ -85,7 +82,7 @@ impl Contents {
         directory: Option<&str>,
         submission: &Submission<'_>,
     ) -> Result<()> {
-        let store = format!("{}/store", directory.unwrap_or(DEFAULT_DIRECTORY));
+        let store = format!("{}/store", directory.unwrap_or(SlurmTarget::DIRECTORY));
         let name = &submission.built.plan.name;
         let mut outputs = String::new();
         for (path, content) in &self.parts {
@@ -138,7 +135,7 @@ fn relative(source: &VolumeSource) -> Option<String> {
 
 /// Sends a file that the host may have; returns where it is below the directory of runs.
 pub(crate) fn send_file(host: &Host, directory: Option<&str>, file: &SendFile) -> Result<String> {
-    let store = format!("{}/store", directory.unwrap_or(DEFAULT_DIRECTORY));
+    let store = format!("{}/store", directory.unwrap_or(SlurmTarget::DIRECTORY));
     send(host, &store, &Content::File(file.clone()))
 }
 

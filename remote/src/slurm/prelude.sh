@@ -23,7 +23,15 @@ make_outputs() { # RUN
   while read -r path; do mkdir -p "$directory/outputs/$job/$path" || return; done <"$runs/$1/outputs"
 }
 
-# Finds on a node the first process of a task by its number in the first step of a job, for scripts without a supervisor.
+# Gives jobs a program of the user: the name with its version alone leads to it.
+use_program() { # jobc-VERSION-BUILD, or nothing
+  local link=$directory/bin/${1%-*}
+  [ -n "$1" ] || return 0
+  [ -x "$directory/bin/$1" ] || { cat >/dev/null; exit 47; }
+  [ "$(readlink "$link")" = "$1" ] || { ln -sfn "$1" "$link.$$" && mv -T "$link.$$" "$link"; } || exit 1
+}
+
+# Finds on a node the first process of a task by its number in the first step of a job, where Slurm alone runs it.
 own_pid='
 own_pid() { # NUMBER
   local file
@@ -66,9 +74,9 @@ print_queue() { # FORMAT
 is_by_jobc() { # RUN GROUP
   grep -q '^exec .* node ' "$runs/$1/target/slurm/$2.sbatch" 2>/dev/null
 }
-# Whether the script of a group supervises its tasks.
-is_supervised() { # RUN GROUP
-  grep -q '^jobc_main ' "$runs/$1/target/slurm/$2.sbatch" 2>/dev/null
+# Whether Slurm alone runs the tasks of a group.
+is_direct() { # RUN GROUP
+  grep -Eq '^(exec )?srun --job-name=' "$runs/$1/target/slurm/$2.sbatch" 2>/dev/null
 }
 
 # Calls a function with the id, the state and the group of each job of a run that Slurm still knows.

@@ -102,35 +102,30 @@ impl RunRecord {
 }
 
 /// The roles of a script that jobc runs on the nodes.
-fn of_steps(script: &BatchScript, built: &BuiltDirectory) -> Option<String> {
+fn of_steps(script: &BatchScript, built: &BuiltDirectory) -> Option<Vec<String>> {
     let path = format!("slurm/{}.json", script.group);
     let file = built.files.iter().find(|file| file.path == path)?;
     let steps: StepsPlan = serde_json::from_slice(&file.bytes).ok()?;
-    let names: Vec<String> = steps.roles.into_iter().map(|role| role.role).collect();
-    Some(names.join(" "))
+    Some(steps.roles.into_iter().filter(|role| role.steps > 0).map(|role| role.role).collect())
 }
 
 impl GroupRecord {
     fn of(script: &BatchScript, built: &BuiltDirectory) -> Self {
         let (plan, direct) = (&built.plan, script.direct_role());
-        let roles = script.text.lines().find_map(|line| {
-            line.strip_prefix("jobc_roles=(")?.split_once(')').map(|(names, _)| names.to_owned())
-        });
-        let roles =
-            direct.map(str::to_owned).or(roles).or_else(|| of_steps(script, built)).unwrap_or_default();
+        let roles = direct.map(|role| vec![role.to_owned()]).or_else(|| of_steps(script, built));
         let count = |role: &RolePlan| match role.launch {
             Launch::First => 1,
             Launch::All | Launch::None => role.instances,
         };
-        let roles =
-            roles.split_whitespace().filter_map(|name| Some((name.to_owned(), count(plan.role(name)?))));
+        let counted = |name: String| Some((count(plan.role(&name)?), name));
+        let roles = roles.into_iter().flatten().filter_map(counted).map(|(count, name)| (name, count));
         let places = OPTIONS.iter().filter_map(|name| Some(((*name).to_owned(), script.origin(name)?)));
         Self {
             name: script.group.clone(),
             after: script.after.clone(),
             roles: roles.collect(),
             direct: direct.is_some(),
-            bare: direct.is_some() && !script.text.contains("jobc run --cgroup"),
+            bare: direct.is_some() && !script.text.contains(" run --cgroup inherited "),
             places: places.collect(),
         }
     }

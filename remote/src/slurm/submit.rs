@@ -9,12 +9,14 @@ use super::record::RunRecord;
 use super::upload::Archive;
 use super::{files, problems, shell};
 use crate::built::BatchScript;
-use crate::host::{Host, SendFile};
+use crate::host::{Host, Output, SendFile};
 use crate::place::{Problem, Submission, SubmitError};
 
 const SUBMIT: &str = include_str!("submit.sh");
 /// The exit code when `sbatch` refuses a script.
 const REFUSED: i32 = 43;
+/// The exit code when the program of the jobs is not there yet.
+const NO_PROGRAM: i32 = 47;
 /// The exit code when the name is that of another run.
 const TAKEN: i32 = 44;
 
@@ -26,11 +28,12 @@ pub(crate) fn submit(access: &Access, submission: &Submission<'_>) -> Result<(),
     add(&mut archive, access, submission)?;
     let directory = working_directory();
     let after: Vec<String> = scripts.iter().map(|script| script.after.join(",")).collect();
-    let mut words = vec![name, submission.identity.label(), &directory];
+    let program = access.program_of(scripts)?;
+    let mut words = vec![program.as_str(), name, submission.identity.label(), &directory];
     for (script, after) in scripts.iter().zip(&after) {
         words.extend([script.group.as_str(), after, script.direct_role().unwrap_or_default()]);
     }
-    let output = shell::run(access, SUBMIT, &words, Some(&archive.finish()))?;
+    let output = run(access, SUBMIT, &words, &archive.finish())?;
     match output.status {
         REFUSED => Err(SubmitError::Refused(refused(scripts, &output.text()))),
         TAKEN => Err(SubmitError::Refused(vec![Problem {
@@ -41,6 +44,16 @@ pub(crate) fn submit(access: &Access, submission: &Submission<'_>) -> Result<(),
         }])),
         _ => Ok(shell::check(&format!("submit job `{name}`"), &output)?),
     }
+}
+
+/// Runs a script that submits; its first word is the program of the jobs, which is put there if it is missing.
+pub(crate) fn run(access: &Access, script: &str, words: &[&str], archive: &[u8]) -> Result<Output, Error> {
+    let output = shell::run(access, script, words, Some(archive))?;
+    if output.status != NO_PROGRAM {
+        return Ok(output);
+    }
+    access.install(words[0])?;
+    shell::run(access, script, words, Some(archive))
 }
 
 /// The scripts of a submission.

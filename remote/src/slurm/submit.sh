@@ -1,12 +1,13 @@
-# Submits a run, or completes an earlier attempt. Arguments: RUN PLAN WORKING_DIRECTORY, then GROUP AFTER ROLE for each Slurm
-# job, with the role of a script that has no supervisor. Stdin is a tar archive with the files of the run, of which `RUN/job.new` is the last.
+# Submits a run, or completes an earlier attempt. Arguments: PROGRAM RUN PLAN WORKING_DIRECTORY, then GROUP AFTER ROLE for each
+# Slurm job, with the role of a script that Slurm alone runs. Stdin is a tar archive with the files of the run, of which `RUN/job.new` is the last.
 #
 # Every step can be repeated. A run exists with its `job.json`, which is renamed last. Of several Slurm jobs, the first are
 # held until all are there and their ids written down, so none can end before. One whose id was not written down is found
 # by its comment, or its script has written it. The lock stays with `sbatch` even if this script is killed, so no second
 # one runs beside it.
-name=$1 plan=$2 cwd=$3
-shift 3
+use_program "$1"
+name=$2 plan=$3 cwd=$4
+shift 4
 run=$runs/$name
 mkdir -p "$runs" && { [ -d "$run" ] || mkdir -m 700 "$run" 2>/dev/null || [ -d "$run" ]; } || exit 1
 mkdir -p "$run/jobs" "$run/out" "$run/logs" && exec 9>>"$run/lock" || exit 1

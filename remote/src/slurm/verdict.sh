@@ -10,7 +10,7 @@ verdict() { # RUN GROUP ID STATE CODE START END NODES RESTARTS
   fi
   printf '%s verdict %s %s\n' "$end" "$4" "$5" >>"$events"
 }
-# How a job without a supervisor ended, by its output: Slurm has forgotten it, and has no accounting.
+# How a job that Slurm alone runs ended, by its output: Slurm has forgotten it, and has no accounting.
 guess() { # RUN GROUP
   local out=$runs/$1/out/$2.log logs=("$runs/$1"/logs/*.log)
   [ -e "$out" ] || [ -e "${logs[0]}" ] || return 0
@@ -50,9 +50,7 @@ while [ $# -ge 3 ]; do
       state=LOST
     fi
   fi
-  if [ "$state" = LOST ] && ! is_supervised "$1" "$2" && ! is_by_jobc "$1" "$2"; then
-    guess "$1" "$2"
-  fi
+  [ "$state" != LOST ] || ! is_direct "$1" "$2" || guess "$1" "$2"
   case $state in
     LOST)
       # A job that never started was cancelled, or its dependency failed.

@@ -15,10 +15,13 @@ pub struct SlurmTarget {
     #[serde(default)]
     #[schemars(extend("default" = "jobc", "examples" = ["apptainer"]))]
     pub container: SlurmContainer,
-    /// [preview] Static program `jobc` of the nodes, which runs jobs that Slurm alone does not run; `none` refuses them.
-    /// Default: a supervisor in the batch script.
+    /// [preview] `jobc` of the nodes, which runs what Slurm alone does not: `auto` is a copy of this program that `jobc
+    /// submit` puts below `directory`, once per version; a path selects an installed one; `none` refuses such jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(none|/[^\x00-\x1f]*)$"), extend("examples" = ["/scratch/me/bin/jobc"]))]
+    #[schemars(
+        regex(pattern = r"^(auto|none|(~/|/)[^\x00-\x1f]*)$"),
+        extend("default" = SlurmTarget::AUTO, "examples" = ["/scratch/me/bin/jobc"])
+    )]
     pub jobc: Option<String>,
     /// Slurm release of the cluster, as `sinfo --version` prints it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,6 +125,25 @@ pub enum SlurmContainer {
 }
 
 impl SlurmTarget {
+    /// The value of `jobc` for this program.
+    pub const AUTO: &str = "auto";
+    /// The directory of runs on a cluster whose target names none.
+    pub const DIRECTORY: &str = "~/.local/state/jobc/slurm";
+
+    /// Whether `jobc submit` puts this program on the cluster.
+    pub fn copies_program(&self) -> bool {
+        self.jobc.as_deref().is_none_or(|program| program == Self::AUTO)
+    }
+
+    /// The path of `jobc` on the nodes, where `~/` is the home directory; nothing where it may not run.
+    pub fn program(&self) -> Option<String> {
+        if self.copies_program() {
+            let directory = self.directory.as_deref().unwrap_or(Self::DIRECTORY);
+            return Some(format!("{directory}/bin/jobc-{}", env!("CARGO_PKG_VERSION")));
+        }
+        self.jobc.clone().filter(|program| program != "none")
+    }
+
     /// Maximum number of tasks of an array: their numbers are below `MaxArraySize`, whose default is 1001.
     pub fn max_array_tasks(&self) -> usize {
         self.max_array.unwrap_or(1001).max(1) as usize

@@ -12,6 +12,7 @@ use jobc_compiler::source::{Source, Sources};
 use jobc_compiler::{parse, suggest, validate};
 use jobc_place::Place;
 use jobc_remote::RemotePlace;
+use jobc_remote::host::Program;
 use jobc_remote::kubernetes::Uses;
 use jobc_remote::target::{Caller, backend, cluster_config, is_reachable, open};
 use jobc_schema::BackendName;
@@ -129,8 +130,10 @@ pub(crate) fn not_a_cluster(name: &str, target: &Target) -> Failure {
 pub(crate) fn connect(target: &Target, directory: Option<&Utf8Path>) -> Result<Box<dyn RemotePlace>> {
     let caller = Caller {
         directory: base(directory),
-        program: std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into()),
-        version: format!("jobc {}", env!("CARGO_PKG_VERSION")),
+        program: Program {
+            path: std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into()),
+            version: format!("jobc {}", env!("CARGO_PKG_VERSION")),
+        },
         notice: |text| terminal::eprint(&container_warning(text)),
     };
     open(target, caller).map_err(Failure::from)

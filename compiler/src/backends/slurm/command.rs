@@ -28,7 +28,7 @@ pub(super) struct Command {
     pub(super) words: String,
 }
 
-/// The command of a role; otherwise why a supervisor has to run it.
+/// The command of a role; otherwise why jobc has to run it.
 pub(super) fn of(parts: &Parts<'_>, role: &RolePlan) -> Result<Command, &'static str> {
     let texts = Texts { parts, role };
     let (mut exports, mut own) = (vec![], vec![]);

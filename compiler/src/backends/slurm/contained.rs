@@ -15,10 +15,10 @@ const OWN_STORE: &str = r#"store=${TMPDIR:-/tmp}/jobc-$UID
 (umask 077; mkdir -p "$store") && [ -O "$store" ] || exit 125
 "#;
 
-/// The command of a direct script that runs the bundle of a task. A step has the `PATH` of a login.
+/// The command of a direct script that runs the bundle of a task.
 pub(super) fn command(parts: &Parts<'_>, role: &RolePlan) -> String {
-    let mut run = "exec jobc run --cgroup inherited".to_owned();
-    let mut before = "PATH=$PATH:$HOME/.local/bin:$HOME/bin\n".to_owned();
+    let mut run = format!("exec {} run --cgroup inherited", parts.program());
+    let mut before = String::new();
     if run::is_host(parts.job, role) {
         run.push_str(" --root host");
     } else {

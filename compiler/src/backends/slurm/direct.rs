@@ -1,4 +1,4 @@
-//! A script without a supervisor: `#SBATCH` lines, the variables of the framework, and one `srun`.
+//! A script that needs no jobc: `#SBATCH` lines, the variables of the framework, and one `srun`.
 //!
 //! `srun` replaces the shell, so nothing stays between Slurm and the tasks: signals go to the step, and the end of `srun`
 //! is that of the job. Options after the name of the script are passed on to `srun`.

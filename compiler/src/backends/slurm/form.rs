@@ -1,8 +1,8 @@
-//! Which form the script of a group has: that of a user of Slurm, or one with a supervisor.
+//! Which form the script of a group has: that of a user of Slurm, or one that runs jobc.
 //!
-//! Slurm starts, signals, limits and requeues the tasks of one role by itself: such a group is one `srun` ([`direct`]).
-//! What else a job asks for is decided by jobc on the nodes ([`node`]) where the target says where that is, otherwise by
-//! the supervisor in batch.sh ([`batch`]). docs/reference/slurm.md has the table.
+//! Slurm starts, signals, limits and requeues the tasks of one role by itself: such a group is one `srun`
+//! ([`direct`](super::direct)). What else a job asks for is decided by jobc on the nodes ([`node`](super::node)).
+//! docs/reference/slurm.md has the table.
 
 use jobc_schema::Pointer;
 use jobc_schema::plan::{CODE, JobPlan, Launch, MountPlan, RetryPlan, RolePlan, VolumeSource};
@@ -16,16 +16,14 @@ use super::group::Group;
 use super::header::Request;
 use super::limit;
 use super::parts::Parts;
-use super::{contained, header, node, run};
+use super::{contained, header, run};
 
 /// How the tasks of a group are run.
 pub(super) enum Form<'a> {
     /// By one `srun`, which replaces the shell of the script.
     Direct(Direct<'a>),
-    /// By jobc on the nodes, for this reason, with this program.
-    Node(&'static str, &'a str),
-    /// By a supervisor in the script, for this reason.
-    Supervised(&'static str),
+    /// By jobc on the nodes, for this reason.
+    Node(&'static str),
 }
 
 /// What a direct script is made of.
@@ -37,14 +35,8 @@ pub(super) struct Direct<'a> {
 }
 
 /// The form of a group; `groups` are all of the job.
-pub(super) fn of<'a>(parts: &Parts<'a>, groups: &[Group<'_>], group: &Group<'a>) -> Form<'a> {
-    match by_slurm(parts, groups, group) {
-        Ok(direct) => Form::Direct(direct),
-        Err(reason) => match node::program(parts, group) {
-            Some(program) => Form::Node(reason, program),
-            None => Form::Supervised(reason),
-        },
-    }
+pub(super) fn of<'a>(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'a>) -> Form<'a> {
+    by_slurm(parts, groups, group).map_or_else(Form::Node, Form::Direct)
 }
 
 /// What a direct script is made of, or why Slurm alone does not run the tasks.
@@ -56,7 +48,7 @@ fn by_slurm<'a>(
     let [role] = group.roles[..] else {
         return Err("several roles share the allocation");
     };
-    if let Some(reason) = supervised(parts, groups, role) {
+    if let Some(reason) = needs_more(parts, groups, role) {
         return Err(reason);
     }
     let container = container(parts, role);
@@ -71,14 +63,14 @@ fn by_slurm<'a>(
 pub(super) fn has_container(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>) -> bool {
     match of(parts, groups, group) {
         Form::Direct(Direct { container, .. }) => container != SlurmContainer::None,
-        Form::Node(..) | Form::Supervised(_) => parts.container() != SlurmContainer::None,
+        Form::Node(_) => parts.container() != SlurmContainer::None,
     }
 }
 
 /// Reports checks that no script makes, because no role waits for them.
 pub(super) fn check(parts: &Parts<'_>, groups: &[Group<'_>], sink: &mut Sink) {
     for group in groups {
-        if parts.settings.jobc.as_deref() == Some("none") {
+        if parts.settings.program().is_none() {
             check_without_jobc(parts, groups, group, sink);
         }
         if let Form::Direct(Direct { role, .. }) = of(parts, groups, group)
@@ -94,7 +86,7 @@ pub(super) fn check(parts: &Parts<'_>, groups: &[Group<'_>], sink: &mut Sink) {
 fn check_without_jobc(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>, sink: &mut Sink) {
     let role = group.roles[0];
     let form = of(parts, groups, group);
-    if let Form::Supervised(reason) = form {
+    if let Form::Node(reason) = form {
         let message = format!("Slurm alone does not run `{}`: {reason}", role.name);
         let key = ["retry", "completion", "files", "run"].into_iter().find(|key| match *key {
             "retry" => reason.contains("retr"),
@@ -103,9 +95,11 @@ fn check_without_jobc(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>
             _ => reason.contains("script"),
         });
         let at = key.filter(|_| group.roles.len() == 1).map_or_else(|| role.at(), |key| role.at().key(key));
-        sink.push(Diagnostic::error(codes::SLURM_WITHOUT_JOBC, message).at_key(&at, "").note(
-            "the target has `jobc: none`; leave this out, or write where the nodes have jobc: `jobc: /PATH`",
-        ));
+        sink.push(
+            Diagnostic::error(codes::SLURM_WITHOUT_JOBC, message).at_key(&at, "").note(
+                "the target has `jobc: none`; leave this out, or let jobc run on the nodes: `jobc: auto`",
+            ),
+        );
     } else if let Form::Direct(Direct { container: SlurmContainer::Jobc, .. }) = form {
         let message = "`container: jobc` runs jobc on the nodes, and the target has `jobc: none`".to_owned();
         let at = Pointer::ROOT.keys(["targets", &parts.job.target.name, "slurm", "jobc"]);
@@ -119,17 +113,17 @@ fn check_without_jobc(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>
 
 /// What the header of a group's script asks for beside resources.
 pub(super) fn request(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>) -> Request {
-    let form = of(parts, groups, group);
-    let is_direct = matches!(form, Form::Direct(_));
+    let is_direct = matches!(of(parts, groups, group), Form::Direct(_));
     Request {
         retries: header::job_retries(group, is_direct),
         limit: limit::of(parts.job, group, is_direct),
-        tells_script: matches!(form, Form::Node(..)),
+        // What Slurm runs in containers of its own gets the signal by itself.
+        tells_script: !is_direct && parts.container() != SlurmContainer::Oci,
     }
 }
 
-/// Why a role needs a supervisor, before its texts are looked at.
-fn supervised(parts: &Parts<'_>, groups: &[Group<'_>], role: &RolePlan) -> Option<&'static str> {
+/// Why a role needs more than Slurm, before its texts are looked at.
+fn needs_more(parts: &Parts<'_>, groups: &[Group<'_>], role: &RolePlan) -> Option<&'static str> {
     if role.launch != Launch::All || run::reaches_others(parts.job, role) {
         return Some("one instance starts processes on the others");
     }
@@ -168,7 +162,7 @@ fn reads_provided_files(job: &JobPlan, role: &RolePlan) -> bool {
     !role.provided_files.is_empty() && !run::is_mpi_step(job, role)
 }
 
-/// Why retries need a supervisor: Slurm starts a whole job again, when it likes.
+/// Why retries need more: Slurm starts a whole job again, when it likes.
 fn of_retry(retry: &RetryPlan, instances: u32) -> Option<&'static str> {
     if retry.max == 0 {
         return None;

@@ -125,7 +125,7 @@ fn check_limits(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sink) {
     }
 }
 
-/// How often Slurm starts a group again. Without a supervisor nothing else repeats its tasks.
+/// How often Slurm starts a group again. Without jobc nothing else repeats its tasks.
 pub(super) fn job_retries(group: &Group<'_>, is_direct: bool) -> u32 {
     let retries = group.roles.iter().filter(|role| is_direct || role.retry.scope == RetryScope::Job);
     retries.map(|role| role.retry.max).max().unwrap_or(0)

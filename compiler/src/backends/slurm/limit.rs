@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use jobc_schema::Pointer;
 use jobc_schema::plan::{JobPlan, RolePlan};
-use jobc_schema::role::{NeedState, RetryScope};
+use jobc_schema::role::NeedState;
 
 use super::group::Group;
 use super::header::Limit;
 
-/// What a supervisor takes beside the tasks, in seconds.
+/// What jobc takes beside the tasks, in seconds.
 const MARGIN: u64 = 60;
 
 /// The time limit of a group, if one follows from the job: the job's timeout, or the longest path over its roles.
@@ -65,7 +65,7 @@ fn longest_path(group: &Group<'_>) -> Option<(u64, Pointer)> {
 
 /// How long a role may take: each attempt in the allocation has its whole timeout, then the grace period.
 fn longest(role: &RolePlan) -> Option<u64> {
-    let attempts = if role.retry.scope == RetryScope::Job { 0 } else { u64::from(role.retry.max) };
+    let attempts = u64::from(role.retry.max);
     let each = role.timeout_seconds?.saturating_add(role.grace_period_seconds);
     let between = role.retry.backoff_seconds.unwrap_or(0);
     Some(each.saturating_mul(attempts + 1).saturating_add(between.saturating_mul(attempts)))

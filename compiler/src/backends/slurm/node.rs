@@ -1,7 +1,8 @@
 //! Tasks that jobc runs on the nodes: the plan of their steps, and what each of them runs.
 //!
 //! `jobc node`, the last line of the batch script, decides what `jobc run` would. It starts each attempt of a task by an
-//! `srun` of its own, and in it the script of the role, which sets what the command needs and becomes it.
+//! `srun` of its own, and in it the script of the role, which sets what the command needs and becomes it. The ranks of a
+//! program that uses MPI are one `srun`, as Slurm's PMI wants it.
 
 use std::fmt::Write as _;
 
@@ -14,7 +15,7 @@ use crate::backend::{Content, File, FilePart, Origin, PartSource};
 
 use super::group::Group;
 use super::parts::Parts;
-use super::shell::Filling;
+use super::shell::{Filling, variable};
 use super::volumes::Places;
 use super::{ports, role as role_script, run, step};
 
@@ -29,38 +30,37 @@ const SECRET: &str = r#"jobc_secret() { # VARIABLE SECRET
 /// Lets the shell of a command outlive SIGTERM where Slurm sends it to all processes of a task.
 const SET_TRAP: &str = "[ \"$jobc_proctrack\" = cgroup ] || export jobc_trap=:\n";
 
-/// The program that runs the tasks, if the target has one and it can.
-pub(super) fn program<'a>(parts: &Parts<'a>, group: &Group<'_>) -> Option<&'a str> {
-    let program = parts.settings.jobc.as_deref().filter(|program| program.starts_with('/'))?;
-    let is_plain = |role: &&RolePlan| {
-        role.launch == Launch::All
-            && !run::reaches_others(parts.job, role)
-            && !run::is_mpi_step(parts.job, role)
-    };
-    let can = parts.container() != SlurmContainer::Oci && group.roles.iter().all(is_plain);
-    can.then_some(program)
-}
+/// Launchers with Slurm support would start processes as steps, and wait for nodes that this step holds.
+const NO_SLURM: &str =
+    "for name in \"${!SLURM_@}\"; do [ \"$name\" = SLURM_CONF ] || unset \"$name\"; done\n";
 
 /// The last line of the batch script.
-pub(super) fn line(program: &str, group: &Group<'_>) -> String {
-    format!("exec {} node {}.json \"$@\"\n", quote(program), group.name)
+pub(super) fn line(parts: &Parts<'_>, group: &Group<'_>) -> String {
+    format!("exec {} node {}.json \"$@\"\n", parts.program(), group.name)
 }
 
 /// The files that the line reads.
-pub(super) fn files(parts: &Parts<'_>, group: &Group<'_>, program: &str) -> Vec<File> {
-    let plan = serde_json::to_value(steps(parts, group, program)).expect("the plan is plain JSON");
-    let scripts = group.roles.iter().map(|role| script(parts, role, program));
+pub(super) fn files(parts: &Parts<'_>, group: &Group<'_>) -> Vec<File> {
+    let plan = serde_json::to_value(steps(parts, group)).expect("the plan is plain JSON");
+    let scripts = group.roles.iter().map(|role| script(parts, group, role));
     std::iter::once(File::new(format!("{}.json", group.name), Content::Json(plan))).chain(scripts).collect()
 }
 
-fn steps(parts: &Parts<'_>, group: &Group<'_>, program: &str) -> StepsPlan {
+fn steps(parts: &Parts<'_>, group: &Group<'_>) -> StepsPlan {
     let roles = group.roles.iter().map(|role| {
         let (component, first_node) = group.nodes_of(role);
+        let ranks = run::is_mpi_step(parts.job, role);
         RoleSteps {
             role: role.name.clone(),
             component: u32::try_from(component).unwrap_or(u32::MAX),
             first_node,
-            step: command(parts, group, role, program),
+            steps: match role.launch {
+                Launch::All if !ranks => role.instances,
+                Launch::All | Launch::First => 1,
+                Launch::None => 0,
+            },
+            ranks,
+            step: if role.launch == Launch::None { String::new() } else { command(parts, group, role) },
         }
     });
     let open = parts.job.roles.iter().flat_map(|role| {
@@ -80,20 +80,32 @@ fn steps(parts: &Parts<'_>, group: &Group<'_>, program: &str) -> StepsPlan {
             of_job: parts.ports.total,
             open: open.collect(),
         },
-        bundles: parts.container() == SlurmContainer::Jobc,
+        bundles: matches!(parts.container(), SlurmContainer::Jobc | SlurmContainer::Oci),
         code: parts.job.volumes.contains_key(CODE),
     }
 }
 
-/// The `srun` of a task.
-fn command(parts: &Parts<'_>, group: &Group<'_>, role: &RolePlan, program: &str) -> String {
+/// What starts a task, or all ranks of a role.
+fn command(parts: &Parts<'_>, group: &Group<'_>, role: &RolePlan) -> String {
+    let program = parts.program();
+    let script = format!("\"$jobc_directory/roles/{}.sh\" \"$jobc_addresses\"", role.name);
+    if step::is_oci(parts) {
+        // Nothing of jobc is in the container: the agent stays here, and the script has the `srun`.
+        return format!("{program} step-task cgroup {script}");
+    }
+    let is_mpi = run::is_mpi_step(parts.job, role);
     let mut words = vec!["srun".to_owned()];
-    words.extend(step::common(parts, group, role, 1, "\"$jobc_host\""));
-    let program = quote(program);
+    if is_mpi {
+        let nodes = format!("\"$(IFS=,; echo \"${{jobc_hosts_{}[*]}}\")\"", variable(&role.name));
+        words.extend(step::common(parts, group, role, role.instances, &nodes));
+        words.push("--kill-on-bad-exit=1 --wait=0".to_owned());
+    } else {
+        words.extend(step::common(parts, group, role, 1, "\"$jobc_host\""));
+    }
     if parts.container() == SlurmContainer::Pyxis {
         let mount = format!("{program}:{program}:ro");
         let mut has_mounts = false;
-        words.extend(step::pyxis(parts, role, &Places::SUPERVISED).into_iter().map(|option| {
+        words.extend(step::pyxis(parts, role, &Places::NODE).into_iter().map(|option| {
             let is_mounts = option.starts_with("--container-mounts=");
             has_mounts |= is_mounts;
             if is_mounts { format!("{option},{mount}") } else { option }
@@ -103,26 +115,49 @@ fn command(parts: &Parts<'_>, group: &Group<'_>, role: &RolePlan, program: &str)
         }
     }
     let ready = role.ready.as_ref().map_or("", |_| "--ready ");
-    words.push(format!(
-        "{program} step-task {ready}\"$jobc_proctrack\" \"$jobc_directory/roles/{}.sh\" \"$jobc_addresses\"",
-        role.name
-    ));
+    let rank = if is_mpi { "--rank " } else { "" };
+    words.push(format!("{program} step-task {ready}{rank}\"$jobc_proctrack\" {script}"));
     words.join(" ")
 }
 
 /// What each task of a role runs.
-fn script(parts: &Parts<'_>, role: &RolePlan, program: &str) -> File {
+fn script(parts: &Parts<'_>, group: &Group<'_>, role: &RolePlan) -> File {
+    let (is_mpi, is_reached) = (run::is_mpi_step(parts.job, role), run::is_reached(parts.job, role));
     let mut body = String::new();
     probe(parts, role, &mut body);
     role_script::surroundings(parts, role, &mut body);
-    if run::waits_for_program(role) && parts.container() != SlurmContainer::Jobc {
+    if is_reached {
+        launcher(parts, &mut body);
+    }
+    if is_mpi {
+        let _ = writeln!(body, "exec >>\"$jobc_run/logs/{}-$jobc_index$jobc_log\" 2>&1", role.name);
+    }
+    let has_bundle = matches!(parts.container(), SlurmContainer::Jobc | SlurmContainer::Oci);
+    if run::waits_for_program(role) && !has_bundle {
         body.push_str(SET_TRAP);
     }
-    let _ = writeln!(body, "exec {}", run::command_line(parts, role, Some(program)));
+    if role.launch != Launch::None {
+        let mut words = vec![];
+        if step::is_oci(parts) {
+            words.push("srun".to_owned());
+            words.extend(step::common(parts, group, role, 1, "\"$jobc_host\""));
+            words.push("--container=\"$jobc_bundle\"".to_owned());
+        }
+        words.push(run::command_line(parts, role));
+        let _ = writeln!(body, "exec {}", words.join(" "));
+    }
     let mut text = format!(
-        "#!/bin/bash\n# What a task of role {} of job {} runs. $1 has the addresses of all.\n. \"$1\"\nexport -n jobc_index jobc_host jobc_task jobc_addresses\njobc_role={0} jobc_etc=$jobc_run/etc/{0}-$jobc_index\n",
+        "#!/bin/bash\n# What a task of role {} of job {} runs. $1 has the addresses of all.\n. \"$1\"\nexport -n jobc_index jobc_host jobc_task jobc_addresses jobc_log\n",
         role.name, parts.job.name
     );
+    if is_mpi || is_reached {
+        let hosts = format!("jobc_hosts_{}", variable(&role.name));
+        let _ = writeln!(
+            text,
+            "for jobc_index in \"${{!{hosts}[@]}}\"; do [ \"${{{hosts}[jobc_index]}}\" != \"$SLURMD_NODENAME\" ] || break; done"
+        );
+    }
+    let _ = writeln!(text, "jobc_role={0} jobc_etc=$jobc_run/etc/{0}-$jobc_index", role.name);
     if body.contains("jobc_list ") || body.contains("jobc_numbers ") {
         text.push_str(role_script::LIST);
     }
@@ -137,6 +172,16 @@ fn script(parts: &Parts<'_>, role: &RolePlan, program: &str) -> File {
     file.mode = 0o755;
     file.origins.push(Origin { part: FilePart::Line(1), from: PartSource::Spec(role.at()) });
     file
+}
+
+/// The setup for a program that starts processes on other nodes, and the command that it asks for there.
+fn launcher(parts: &Parts<'_>, out: &mut String) {
+    for (name, value) in run::launcher_environment(parts.job) {
+        let _ = writeln!(out, "export {name}={value}");
+    }
+    out.push_str("export PATH=\"$jobc_directory/bin:$PATH\" jobc_addresses=\"$1\"\n");
+    out.push_str(NO_SLURM);
+    out.push_str("[ $# -lt 2 ] || exec bash -c \"$2\"\n");
 }
 
 /// The check whether a task is ready, which its agent runs beside it.

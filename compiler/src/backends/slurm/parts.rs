@@ -1,6 +1,7 @@
 //! The inputs for all files.
 
 use jobc_schema::plan::JobPlan;
+use jobc_schema::shell::quote;
 use jobc_schema::target::{SlurmContainer, SlurmTarget};
 
 use crate::backend::Context;
@@ -19,6 +20,12 @@ impl Parts<'_> {
     /// What runs the containers.
     pub(super) fn container(&self) -> SlurmContainer {
         self.settings.container
+    }
+
+    /// `jobc` on the nodes, as one word of the shell.
+    pub(super) fn program(&self) -> String {
+        let path = self.settings.program().unwrap_or_default();
+        path.strip_prefix("~/").map_or_else(|| quote(&path), |rest| format!("\"$HOME\"/{}", quote(rest)))
     }
 }
 

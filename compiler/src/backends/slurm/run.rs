@@ -24,10 +24,6 @@ use super::{bundle, header};
 /// inherit this.
 const TRAP: &str = "trap \"${jobc_trap--}\" TERM; unset jobc_trap\n";
 
-/// Says so to [`TRAP`]: without cgroups Slurm signals all processes of a task, and `timeout` those of its command.
-pub(super) const SET_TRAP: &str =
-    "[ \"$jobc_proctrack\" = cgroup ] && [ -z \"$jobc_timeout\" ] || export jobc_trap=:\n";
-
 /// Stands for `ssh` in the tasks of programs that start processes on other nodes.
 const REMOTE_SHELL: &str = include_str!("remote_shell.sh");
 
@@ -67,10 +63,14 @@ pub(super) fn is_mpi_step(job: &JobPlan, role: &RolePlan) -> bool {
 
 /// Whether an instance of a role starts processes on the other nodes.
 pub(super) fn reaches_others(job: &JobPlan, role: &RolePlan) -> bool {
+    is_reached(job, role) && role.launch != Launch::None
+}
+
+/// Whether an instance of another role may start processes on the nodes of a role, or a role's own first one.
+pub(super) fn is_reached(job: &JobPlan, role: &RolePlan) -> bool {
     job.distributed
         .as_ref()
         .is_some_and(|d| d.ssh.is_some() && d.members.iter().any(|member| member.role == role.name))
-        && role.launch != Launch::None
 }
 
 /// The words that the instances of a role run, without what a container adds.
@@ -121,14 +121,14 @@ fn plain_argv(job: &JobPlan, role: &RolePlan) -> Vec<Text> {
     }
 }
 
-/// The command line of an instance, in its container. `program` is jobc, if the target says where it is.
-pub(super) fn command_line(parts: &Parts<'_>, role: &RolePlan, program: Option<&str>) -> String {
+/// The command line of an instance, in its container.
+pub(super) fn command_line(parts: &Parts<'_>, role: &RolePlan) -> String {
     let filling = Filling { job: parts.job, ports: &parts.ports, role };
     let own = filling.words(&argv(parts.job, role));
     match parts.container() {
         SlurmContainer::None | SlurmContainer::Pyxis | SlurmContainer::Oci => own,
-        SlurmContainer::Apptainer => format!("{} {own}", apptainer(parts, role, &Places::SUPERVISED)),
-        SlurmContainer::Jobc => jobc(parts, role, program),
+        SlurmContainer::Apptainer => format!("{} {own}", apptainer(parts, role, &Places::NODE)),
+        SlurmContainer::Jobc => jobc(parts, role),
     }
 }
 
@@ -151,7 +151,7 @@ pub(super) fn apptainer(parts: &Parts<'_>, role: &RolePlan, places: &Places) -> 
         let _ = write!(text, " --bind {bind}");
     }
     // A direct script writes none.
-    for file in files(role).filter(|_| places.is_supervised()) {
+    for file in files(role).filter(|_| places.is_node()) {
         let _ = write!(text, " --bind \"$jobc_etc\"{0}:{0}", quote(&file.path));
     }
     let image = match &parts.settings.images {
@@ -162,7 +162,7 @@ pub(super) fn apptainer(parts: &Parts<'_>, role: &RolePlan, places: &Places) -> 
     text
 }
 
-fn jobc(parts: &Parts<'_>, role: &RolePlan, program: Option<&str>) -> String {
+fn jobc(parts: &Parts<'_>, role: &RolePlan) -> String {
     let root = if is_host(parts.job, role) {
         " --root host"
     } else {
@@ -170,12 +170,11 @@ fn jobc(parts: &Parts<'_>, role: &RolePlan, program: Option<&str>) -> String {
     };
     let secrets = if uses_secrets(role) { " --secrets \"$jobc_secrets\"" } else { "" };
     let mpi = if is_mpi_step(parts.job, role) { " --mpi" } else { "" };
-    // Attempts of a task and of a requeued job may be on one node, and the first may have been killed.
-    // The name ends with the parent of the process whose number is written down: a supervisor's script here, its agent
-    // there.
-    let (program, parent) = program.map_or(("jobc".to_owned(), "$$"), |program| (quote(program), "$PPID"));
+    let program = parts.program();
+    // Attempts of a task and of a requeued job may be on one node, and the first may have been killed: the name ends with
+    // the number of the agent that started this one.
     format!(
-        "{program} run --cgroup inherited{root}{secrets}{mpi} --id \"$SLURM_JOB_ID-$jobc_role-$jobc_index-{parent}\" \"$jobc_bundle\""
+        "{program} run --cgroup inherited{root}{secrets}{mpi} --id \"$SLURM_JOB_ID-$jobc_role-$jobc_index-$PPID\" \"$jobc_bundle\""
     )
 }
 

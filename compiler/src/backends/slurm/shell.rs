@@ -1,6 +1,6 @@
 //! Text in bash: the user's own text in single quotes, placeholders as expansions next to it.
 
-use jobc_schema::plan::{JobPlan, Piece, Reference, RetryPlan, RolePlan, Text};
+use jobc_schema::plan::{JobPlan, Piece, Reference, RolePlan, Text};
 use jobc_schema::shell::quote;
 
 use super::ports::Ports;
@@ -8,15 +8,6 @@ use super::ports::Ports;
 /// A role as part of a variable's name.
 pub(super) fn variable(role: &str) -> String {
     role.replace('-', "_")
-}
-
-/// The exit codes that are retried, or `not` and those that are not; nothing if all are.
-pub(super) fn exit_codes(retry: &RetryPlan) -> String {
-    let (not, codes) = match &retry.never_on_exit_codes[..] {
-        [] => (None, &retry.on_exit_codes[..]),
-        never => (Some("not".to_owned()), never),
-    };
-    not.into_iter().chain(codes.iter().map(u8::to_string)).collect::<Vec<_>>().join(" ")
 }
 
 /// What fills placeholders: the arrays and numbers of `addresses.sh`, and `jobc_index`.

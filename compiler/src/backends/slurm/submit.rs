@@ -73,7 +73,7 @@ fn arrays(array: &Array, text: &mut String) {
     }
 }
 
-/// Submits one script. Supervisors keep their state below the number of the first, which is their argument.
+/// Submits one script. jobc keeps its state below the number of the first, which is its argument.
 const SUBMIT: &str = r#"options=("$@") jobs=()
 trap '[ $? -eq 0 ] || [ ${#jobs[@]} -eq 0 ] || scancel "${jobs[@]}"' EXIT
 submit() { # SCRIPT ARGUMENT OPTION...
@@ -99,7 +99,7 @@ fn chain(parts: &Parts<'_>, groups: &[Group<'_>], text: &mut String) {
         };
         let argument = match form::of(parts, groups, group) {
             Form::Direct(_) => "''",
-            Form::Node(..) | Form::Supervised(_) => "\"${jobs[0]-}\"",
+            Form::Node(_) => "\"${jobs[0]-}\"",
         };
         let _ = writeln!(text, "submit {} {argument} {options}\n{}=$submitted", group.name, id(group));
     }

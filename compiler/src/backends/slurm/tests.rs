@@ -9,8 +9,8 @@ use super::*;
 use crate::backend::capability::needs;
 use crate::backends::fixture;
 
-/// The parts of scripts that are the same in every job.
-const COMMON: [&str; 3] = [include_str!("batch.sh"), include_str!("task.sh"), include_str!("list.sh")];
+/// The part of scripts that is the same in every job.
+const COMMON: &str = include_str!("list.sh");
 
 /// A plan with the settings of its target, its errors and findings, and the script lines that the minimal job does not
 /// have.
@@ -40,7 +40,7 @@ fn check_against(mut changes: Value, settings: &Value, base: &str) -> String {
     let (files, report) = fixture::lower(&SlurmBackend, &job);
     shown.push_str(&report);
     for file in files {
-        let text = COMMON.iter().fold(fixture::text(&file), |text, common| text.replace(common, ""));
+        let text = fixture::text(&file).replace(COMMON, "").replace(env!("CARGO_PKG_VERSION"), "VERSION");
         let _ = writeln!(shown, "---- {} {:o}", file.path, file.mode);
         let lines = text.split_inclusive('\n').filter(|line| !known.contains(line.trim_end_matches('\n')));
         shown.extend(lines);
@@ -115,11 +115,38 @@ fn jobc_on_the_nodes_is_in_containers_and_gets_the_signal_before_the_end() {
     let settings = |container: &str| json!({"container": container, "jobc": "/opt/jobc", "gpu_features": {"A100-80GB": "a100_80g"}});
     let pyxis = check(job.clone(), &settings("pyxis"));
     assert!(pyxis.contains("#SBATCH --signal=B:TERM@90\n"), "{pyxis}");
-    assert!(pyxis.contains(":/opt/jobc:ro ") && !pyxis.contains("jobc_main"), "{pyxis}");
+    assert!(pyxis.contains(":/opt/jobc:ro "), "{pyxis}");
     let own = check(job.clone(), &settings("jobc"));
     assert!(own.contains("\nexec /opt/jobc run --cgroup inherited ") && own.contains("-$PPID\""), "{own}");
     let oci = check(job, &settings("oci"));
-    assert!(oci.contains("#SBATCH --signal=TERM@90\n") && oci.contains("jobc_roles=(train)"), "{oci}");
+    assert!(oci.contains("#SBATCH --signal=TERM@90\n"), "{oci}");
+    assert!(
+        oci.contains("\"/opt/jobc step-task cgroup ") && oci.contains("\nexec srun --job-name=train "),
+        "{oci}"
+    );
+}
+
+#[test]
+fn ranks_of_mpi_are_one_step() {
+    let mut job = training();
+    job["distributed"] = json!({
+        "framework": "mpi", "instances": 2, "world_size": 2, "port": 29500,
+        "members": [{"role": "train", "part": "worker", "first_rank": 0, "processes": 1}]
+    });
+    let shown = check(
+        job,
+        &json!({"container": "none", "jobc": "~/my bin/jobc", "gpu_types": {"A100-80GB": "a100"}}),
+    );
+    for expected in [
+        "\nexec \"$HOME\"/'my bin/jobc' node job.json \"$@\"\n",
+        "\"ranks\": true",
+        "--nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=\\\"$(IFS=,; echo \\\"${jobc_hosts_train[*]}\\\")\\\" ",
+        " --mpi=pmix --kill-on-bad-exit=1 --wait=0 ",
+        " step-task --rank ",
+        "\nexec >>\"$jobc_run/logs/train-$jobc_index$jobc_log\" 2>&1\n",
+    ] {
+        assert!(shown.contains(expected), "no {expected}: {shown}");
+    }
 }
 
 #[test]
@@ -142,7 +169,7 @@ fn secrets_of_submit_sh_are_mounted_by_pyxis() {
     job["roles"]["train"]["env"]["TOKEN"] = json!({"secret": "token"});
     let settings = json!({"container": "pyxis", "gpu_types": {"A100-80GB": "a100"}});
     let with = check(job, &settings);
-    let mount = "\"$jobc_run:$jobc_run\",\"$jobc_secrets:$jobc_secrets:ro\"";
+    let mount = r#"\"$jobc_run:$jobc_run\",\"$jobc_secrets:$jobc_secrets:ro\""#;
     assert!(with.contains(mount) && !with.contains("refused"), "{with}");
     assert!(!check(training(), &settings).contains("$jobc_secrets:$jobc_secrets"));
 }
@@ -152,7 +179,7 @@ fn a_grace_period_fits_into_the_signal() {
     let mut job = training();
     let settings = json!({"container": "none", "gpu_types": {"A100-80GB": "a100"}});
     job["roles"]["train"]["grace_period_seconds"] = json!(65_535);
-    assert!(check(job.clone(), &settings).contains("#SBATCH --signal=TERM@65535\n"));
+    assert!(check(job.clone(), &settings).contains("#SBATCH --signal=B:TERM@65535\n"));
     let mut support = |seconds: u64, settings: Value| {
         job["roles"]["train"]["grace_period_seconds"] = json!(seconds);
         job["target"] = json!({"name": "cluster", "settings": {"backends": ["slurm"], "slurm": settings}});

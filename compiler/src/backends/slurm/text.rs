@@ -1,6 +1,6 @@
 //! Text in a direct script: what the batch shell expands before `srun`, and what the shell of a task does.
 //!
-//! A script has variables of Slurm where the supervised form has those of jobc. One instance needs no index, and ports are
+//! A script has variables of Slurm where the scripts of tasks have those of jobc. One instance needs no index, and ports are
 //! numbers that follow from the job's own.
 
 use std::fmt::Write as _;

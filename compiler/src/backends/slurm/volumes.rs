@@ -30,8 +30,8 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// In the scripts of a supervisor.
-    pub(super) const SUPERVISED: Self =
+    /// In the scripts of tasks that jobc runs.
+    pub(super) const NODE: Self =
         Self { script: "\"$jobc_directory\"", code: code::DIRECTORY, code_of_job: code::DIRECTORY };
     /// In a direct script.
     pub(super) const DIRECT: Self =
@@ -40,14 +40,14 @@ impl Places {
 
 impl Places {
     /// Whether jobc's own scripts run beside the command.
-    pub(super) fn is_supervised(&self) -> bool {
-        self.script == Self::SUPERVISED.script
+    pub(super) fn is_node(&self) -> bool {
+        self.script == Self::NODE.script
     }
 }
 
 /// The mounts of a role, outer ones first.
 pub(super) fn mounts<'a>(parts: &Parts<'_>, role: &'a RolePlan) -> Vec<Bind<'a>> {
-    mounts_at(parts, role, &Places::SUPERVISED)
+    mounts_at(parts, role, &Places::NODE)
 }
 
 /// The same in a script of either form.

@@ -16,14 +16,14 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 
 use crate::program::ProgramProcesses;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::pid_namespace;
 use jobc_sys::signals::{Signal, Signals, with_none_blocked};
 
-/// The hidden command: `jobc step-task [--ready] PROCTRACK SCRIPT ADDRESSES`.
+/// The hidden command: `jobc step-task [--ready] [--rank] PROCTRACK SCRIPT ADDRESSES`.
 pub const COMMAND: &str = "step-task";
 
 /// What begins the agent's own lines.
@@ -37,10 +37,9 @@ const SLURM_DELAY: Duration = Duration::from_millis(250);
 /// Runs a task.
 pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     let mut words: Vec<OsString> = words.collect();
-    let checks = words.first().is_some_and(|word| word == "--ready");
-    if checks {
-        words.remove(0);
-    }
+    let mut take =
+        |option: &str| words.first().is_some_and(|word| word == option).then(|| words.remove(0)).is_some();
+    let (checks, is_rank) = (take("--ready"), take("--rank"));
     let run = || match &words[..] {
         [proctrack, script, addresses] => {
             let script = [script.clone(), addresses.clone()];
@@ -49,7 +48,8 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         _ => Err(Error::new(Kind::State, "this command is internal: only `jobc node` starts it")),
     };
     match run() {
-        Ok(()) => ExitCode::SUCCESS,
+        // A rank that fails ends the others, by `srun`.
+        Ok(code) => ExitCode::from(if is_rank { code } else { 0 }),
         Err(error) => {
             eprintln!("jobc: {error}");
             ExitCode::from(125)
@@ -91,8 +91,10 @@ impl Agent {
         })
     }
 
-    fn run(mut self) -> Result<()> {
-        report(&format!("here {}", std::env::var("SLURMD_NODENAME").unwrap_or_default()));
+    /// Runs the program to its end; returns its exit code.
+    fn run(mut self) -> Result<u8> {
+        let node = std::env::var("SLURMD_NODENAME").unwrap_or_default();
+        report(&format!("here {node}"));
         loop {
             let (program, probe) = (descriptor(self.program.as_ref())?, descriptor(self.probe.as_ref())?);
             let ready = wait(&self, program.as_ref(), probe.as_ref())?;
@@ -103,7 +105,7 @@ impl Agent {
             }
             if ready[0] && !self.take_request()? {
                 self.kill();
-                return Ok(());
+                return Ok(0);
             }
             if let Some((at, signal)) = self.due
                 && at <= Instant::now()
@@ -124,10 +126,11 @@ impl Agent {
                 if let Some(probe) = &mut self.probe {
                     let _ = probe.kill();
                 }
+                kill_below(std::process::id());
                 let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(255);
                 remove_scratch();
-                report(&format!("ended {code} {}", status.signal().unwrap_or(0)));
-                return Ok(());
+                report(&format!("ended {code} {} {node}", status.signal().unwrap_or(0)));
+                return Ok(u8::try_from(code).unwrap_or(u8::MAX));
             }
         }
     }
@@ -172,7 +175,8 @@ impl Agent {
                 .map_err(|error| Error::new(Kind::System, format!("cannot start bash: {error}")))
         };
         let program = start(false)?;
-        report(&format!("started {}", program.id()));
+        let node = std::env::var("SLURMD_NODENAME").unwrap_or_default();
+        report(&format!("started {} {node}", program.id()));
         if self.checks {
             self.probe = Some(start(true)?);
         }
@@ -196,6 +200,8 @@ impl Agent {
 
     /// Asks the program to end. Python has a handler for SIGINT alone.
     fn stop(&self, signal: Signal) -> Result<()> {
+        // A shell may start another program and end before it, which then belongs to this process.
+        let _ = set_child_subreaper(Some(getpid()));
         let Some(program) = self.processes() else { return Ok(()) };
         if !program.others.is_empty() && is_outlived(program.pid) {
             return program.send_below(signal);
@@ -216,11 +222,16 @@ impl Agent {
     /// Ends everything that it has started.
     fn kill(&self) {
         for child in self.program.iter().chain(&self.probe) {
-            let below = pid_namespace::descendants(child.id()).unwrap_or_default();
-            for pid in below.iter().map(|member| member.pid).chain([child.id()]) {
-                let _ = Signal::KILL.send_to(pid);
-            }
+            kill_below(child.id());
+            let _ = Signal::KILL.send_to(child.id());
         }
+    }
+}
+
+/// Ends what a process has started.
+fn kill_below(pid: u32) {
+    for member in pid_namespace::descendants(pid).unwrap_or_default() {
+        let _ = Signal::KILL.send_to(member.pid);
     }
 }
 

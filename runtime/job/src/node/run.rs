@@ -22,17 +22,20 @@ pub(crate) struct RunDirectory {
     pub(crate) script: String,
     /// How many attempts of each task had begun when this process began.
     earlier: BTreeMap<String, u32>,
+    /// How many ranks the one step of a role has, where it has several.
+    pub(crate) ranks: BTreeMap<String, u32>,
 }
 
 impl RunDirectory {
     /// Makes what does not exist yet. Files with secrets may be below it.
     pub(crate) fn create(path: &Path, script: &str) -> Result<Self> {
         let make = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
-        for directory in ["", "events", "tasks", "state", "records", "marks", "jobs"] {
+        for directory in ["", "events", "tasks", "state", "records", "logs", "jobs"] {
             let directory = path.join(directory);
             make(&directory).map_err(|error| file_error("create the directory", &directory, &error))?;
         }
-        Ok(Self { path: path.to_owned(), script: script.to_owned(), earlier: earlier(&path.join("tasks")) })
+        let earlier = earlier(&path.join("tasks"));
+        Ok(Self { path: path.to_owned(), script: script.to_owned(), earlier, ranks: BTreeMap::new() })
     }
 
     /// Uses the directory that `jobc submit` made, in which each script has one Slurm job: of two, the first to start
@@ -70,6 +73,21 @@ impl RunDirectory {
     pub(crate) fn task_ended(&self, task: &TaskId, attempt: u32, code: u8) {
         let number = self.earlier(task) + attempt;
         append(&self.task(task), &format!("ended {number} {code}"));
+    }
+
+    /// A step has ended, and with it all of its ranks that have not said how they ended.
+    pub(crate) fn step_ended(&self, task: &TaskId, attempt: u32, code: u8) {
+        let Some(&ranks) = self.ranks.get(&task.role) else { return self.task_ended(task, attempt, code) };
+        let ranks = (0..ranks).map(|index| TaskId::new(&task.role, index));
+        for rank in ranks.filter(|rank| !self.has_ended(rank)) {
+            self.task_ended(&rank, attempt, code);
+        }
+    }
+
+    /// Whether nothing of a task runs, as far as is known.
+    fn has_ended(&self, task: &TaskId) -> bool {
+        let text = std::fs::read_to_string(self.task(task)).unwrap_or_default();
+        text.lines().last().is_none_or(|line| line.contains(" ended "))
     }
 
     /// How many attempts of a task had begun before.

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use jobc_schema::plan::{JobPlan, Plan};
+use jobc_schema::plan::{JobPlan, Launch, Plan};
 use jobc_schema::steps::StepsPlan;
 use serde_json::json;
 
@@ -35,7 +35,7 @@ use crate::submission::Submission;
 use jobc_container::state::store::Store;
 use jobc_place::exit_code;
 use jobc_sys::error::{Error, Kind, Result, file_error};
-use jobc_sys::id::JobId;
+use jobc_sys::id::{JobId, TaskId};
 use jobc_sys::signals::Signals;
 use jobc_sys::write_atomic::Durability;
 
@@ -67,7 +67,9 @@ fn supervise(plan: &Path, run: &Path) -> Result<u8> {
     let client = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from).map_err(failed)?;
     let mut answers = client.try_clone().map_err(failed)?;
     let (steps, job) = front::read(plan)?;
-    let run = RunDirectory::create(run, &steps.script)?;
+    let mut run = RunDirectory::create(run, &steps.script)?;
+    let ranks = steps.roles.iter().filter(|role| role.ranks);
+    run.ranks = ranks.filter_map(|role| Some((role.role.clone(), job.role(&role.role)?.instances))).collect();
     let (mut supervisor, bundles) = Supervisor::on_nodes(steps, &job, run, client)?;
     supervisor.step(Input::Prepared);
     let result = supervisor.run_event_loop();
@@ -155,6 +157,19 @@ impl Supervisor {
                 }
                 self.journal.task_event(task, EventKind::Started, json!({ "pid": pid }));
             }
+            TaskReport::RankStarted { rank, ref node, pid } => {
+                if let Some(run) = &self.run {
+                    run.task_started(&TaskId::new(&id.role, rank), attempt, node, pid);
+                }
+                if rank == id.index {
+                    self.journal.task_event(task, EventKind::Started, json!({ "pid": pid }));
+                }
+            }
+            TaskReport::RankEnded { rank, code } => {
+                if let Some(run) = &self.run {
+                    run.task_ended(&TaskId::new(&id.role, rank), attempt, code);
+                }
+            }
             TaskReport::Ready => self.handle_readiness(Report { task, attempt, ready: Ok(()) }),
             TaskReport::NotReady => {
                 let ready = Err("it was not ready in time".to_owned());
@@ -169,7 +184,7 @@ impl Supervisor {
         let is_late = matches!(self.lifecycle.end_request(task), Some(EndRequest::Failure(_)));
         let code = if is_late { exit_code::TIMED_OUT } else { code };
         let known = &self.lifecycle.tasks()[task];
-        run.task_ended(&known.id, known.attempt, code);
+        run.step_ended(&known.id, known.attempt, code);
         self.codes.insert(task, code);
     }
 
@@ -187,11 +202,22 @@ impl Supervisor {
 
 /// The roles that this Slurm job runs; those of others have ended, or come later.
 fn own_plan(job: &JobPlan, steps: &StepsPlan) -> JobPlan {
-    let is_own = |name: &str| steps.roles.iter().any(|role| role.role == name);
+    let steps_of =
+        |name: &str| steps.roles.iter().find(|role| role.role == name).map_or(0, |role| role.steps);
+    let is_own = |name: &str| steps_of(name) > 0;
     let mut plan = job.clone();
     plan.roles.retain(|role| is_own(&role.name));
     for role in &mut plan.roles {
+        // One step may be all tasks of a role, and one of a launcher starts the others.
+        let count = steps_of(&role.name);
+        (role.instances, role.launch) = (count, Launch::All);
+        for least in [&mut role.completion.min_succeeded, &mut role.completion.min_failed] {
+            *least = least.map(|least| least.min(count));
+        }
         role.needs.retain(|need| is_own(&need.role));
+        for need in &mut role.needs {
+            need.min = need.min.min(steps_of(&need.role));
+        }
     }
     for stage in &mut plan.stages {
         stage.retain(|name| is_own(name));
@@ -200,7 +226,7 @@ fn own_plan(job: &JobPlan, steps: &StepsPlan) -> JobPlan {
     if let Some(distributed) = &mut plan.distributed {
         distributed.members.retain(|member| is_own(&member.role));
     }
-    if plan.roles.len() < job.roles.len() {
+    if job.roles.iter().any(|role| steps.roles.iter().all(|own| own.role != role.name)) {
         // That of all Slurm jobs together.
         plan.timeout_seconds = None;
     }

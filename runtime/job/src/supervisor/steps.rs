@@ -56,10 +56,11 @@ impl StepSpawner {
 }
 
 impl TaskSpawner for StepSpawner {
-    fn create(&self, _task: TaskNumber, id: &TaskId, _attempt: u32) -> Result<PendingTask> {
+    fn create(&self, _task: TaskNumber, id: &TaskId, attempt: u32) -> Result<PendingTask> {
         let unknown = || Error::new(Kind::State, format!("the batch script has no step for `{id}`"));
         let role = self.steps.roles.iter().find(|role| role.role == id.role).ok_or_else(unknown)?;
         let node = self.allocation.hosts[&id.role].get(id.index as usize).ok_or_else(unknown)?;
+        let number = self.run.earlier(id) + attempt;
         let mut command = Command::new("bash");
         command
             .args(["-c", &format!(". \"$1\"\nexec {}", role.step), "jobc"])
@@ -68,6 +69,7 @@ impl TaskSpawner for StepSpawner {
             .env("jobc_host", node)
             .env("jobc_task", id.to_string())
             .env("jobc_addresses", &self.addresses)
+            .env("jobc_log", if number > 1 { format!(".{number}.log") } else { ".log".to_owned() })
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -98,6 +100,8 @@ impl TaskSpawner for StepSpawner {
             stop_signal: self.stop_signals.get(&id.role).copied().unwrap_or(Signal::TERM),
             is_released: false,
             is_killed: false,
+            ranks: if role.ranks { self.allocation.hosts[&id.role].clone() } else { vec![] },
+            ready: 0,
             frames: Frames::default(),
             reports: Vec::new(),
             exit: None,
@@ -153,6 +157,10 @@ struct StepProcess {
     is_released: bool,
     /// The step was killed by this process.
     is_killed: bool,
+    /// The nodes of the ranks, if it has several.
+    ranks: Vec<String>,
+    /// How many of them are ready.
+    ready: usize,
     frames: Frames,
     reports: Vec<TaskReport>,
     /// How the program ended, by the agent.
@@ -228,17 +236,38 @@ impl TaskProcess for StepProcess {
         if stream != 0 {
             return Cow::Owned(self.without_slurm(bytes));
         }
-        let Self { frames, reports, exit, .. } = self;
+        let Self { frames, reports, exit, ranks, ready, .. } = self;
+        let rank = |node: Option<&str>| {
+            let index = ranks.iter().position(|rank| Some(rank.as_str()) == node)?;
+            Some((u32::try_from(index).ok()?, node?.to_owned()))
+        };
         Cow::Owned(frames.split(bytes, &mut |line| {
             let mut words = line.split(' ');
             match (words.next(), words.next()) {
                 (Some("started"), pid) => {
                     let pid = pid.and_then(|pid| pid.parse().ok()).unwrap_or_default();
-                    reports.push(TaskReport::Started { pid });
+                    reports.push(match rank(words.next()) {
+                        Some((rank, node)) => TaskReport::RankStarted { rank, node, pid },
+                        None => TaskReport::Started { pid },
+                    });
                 }
-                (Some("ready"), _) => reports.push(TaskReport::Ready),
+                (Some("ready"), _) => {
+                    *ready += 1;
+                    if *ready >= ranks.len() {
+                        reports.push(TaskReport::Ready);
+                    }
+                }
                 (Some("not-ready"), _) => reports.push(TaskReport::NotReady),
-                (Some("ended"), code) => *exit = code.and_then(|code| end_of(code, words.next())),
+                (Some("ended"), code) => {
+                    let end = code.and_then(|code| end_of(code, words.next()));
+                    if let (Some(end), Some((rank, _))) = (end, rank(words.next())) {
+                        reports.push(TaskReport::RankEnded { rank, code: end.code() });
+                    }
+                    // That of the first rank that fails, which ends the others.
+                    if exit.is_none_or(|exit| exit == Exit::Code(0)) {
+                        *exit = end;
+                    }
+                }
                 _ => {}
             }
         }))

@@ -89,6 +89,22 @@ pub(super) enum TaskReport {
         /// The number of the process on its node.
         pid: u32,
     },
+    /// The same of one of several ranks.
+    RankStarted {
+        /// Its number.
+        rank: u32,
+        /// Its node.
+        node: String,
+        /// The number of the process there.
+        pid: u32,
+    },
+    /// The program of a rank has ended.
+    RankEnded {
+        /// Its number.
+        rank: u32,
+        /// Its exit code.
+        code: u8,
+    },
     /// It is ready.
     Ready,
     /// It was not ready in time.
