@@ -12,6 +12,7 @@ use crate::metric::MetricValue;
 use crate::state::JobState;
 use crate::task::TaskStatus;
 use crate::time::Time;
+use crate::verdict::Judgment;
 
 /// Numbers of tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,6 +93,9 @@ pub struct End {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub task: Option<TaskId>,
+    /// The verdict on the attempt that decided it, or on the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Judgment>,
 }
 
 impl End {

@@ -21,6 +21,7 @@ pub mod task;
 pub mod time;
 pub mod transfer;
 pub mod usage;
+pub mod verdict;
 
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit_text;
 use crate::time::Time;
+use crate::verdict::{Facts, Judgment, judge};
 
 /// A task and its attempts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -73,6 +74,9 @@ pub struct TaskStatus {
     /// Processes of this attempt that the kernel killed for lack of memory.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub oom_kills: u64,
+    /// The verdict on this attempt, once it has ended by itself or jobc has ended it for a fault.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Judgment>,
     /// Attempts that ended before this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Attempt>,
@@ -98,6 +102,9 @@ pub struct Attempt {
     /// Why, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The verdict on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Judgment>,
 }
 
 /// Where a task is in its life.
@@ -164,6 +171,22 @@ impl TaskStatus {
         exit_text::describe(self.exit_code, self.signal.as_deref(), self.reason.as_deref())
     }
 
+    /// With the verdict on an attempt that has succeeded or failed, by its end and the place's word for it.
+    #[must_use]
+    pub fn judged(mut self, word: Option<&str>) -> Self {
+        if self.verdict.is_none() && matches!(self.state, TaskState::Succeeded | TaskState::Failed) {
+            self.verdict = Some(judge(&Facts {
+                exit_code: self.exit_code,
+                signal: self.signal.clone(),
+                reason: self.reason.clone(),
+                word: word.map(str::to_owned),
+                oom_kills: self.oom_kills,
+                ..Facts::default()
+            }));
+        }
+        self
+    }
+
     /// Whether the kernel killed processes of this attempt for lack of memory, and the attempt's own end does not say so.
     pub fn has_unseen_oom_kills(&self) -> bool {
         self.oom_kills > 0 && !self.reason.as_ref().is_some_and(|reason| reason.contains("out of memory"))
@@ -206,6 +229,7 @@ impl TaskStatus {
             signal: None,
             reason: None,
             oom_kills: 0,
+            verdict: None,
             earlier: vec![],
         }
     }
@@ -225,6 +249,7 @@ impl TaskStatus {
                         exit_code: before.exit_code,
                         signal: before.signal,
                         reason: before.reason,
+                        verdict: before.verdict,
                     });
                 }
                 None => found.push(attempt),

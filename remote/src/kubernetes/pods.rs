@@ -292,7 +292,7 @@ pub(crate) fn tasks(pods: &[Pod]) -> Vec<TaskStatus> {
             .and_then(|ended| ended.started_at.as_deref())
             .or_else(|| main.and_then(|state| state.running.as_ref()?.started_at.as_deref()));
         let attempt = attempts[pod.metadata.uid.as_str()];
-        Some(TaskStatus {
+        let status = TaskStatus {
             object: Some(format!("pod/{}", pod.metadata.name)),
             node: pod.spec.node_name.clone(),
             exit_code: ended.map(|ended| u8::try_from(ended.exit_code).unwrap_or(u8::MAX)),
@@ -301,7 +301,9 @@ pub(crate) fn tasks(pods: &[Pod]) -> Vec<TaskStatus> {
             // What the code says already.
             reason: reason.filter(|reason| !["", "Completed", "Error"].contains(&reason.as_str())),
             ..TaskStatus::new(pod.task().parse().ok()?, pod.state(), attempt)
-        })
+        };
+        let word = status.reason.clone();
+        Some(status.judged(word.as_deref()))
     };
     TaskStatus::by_task(order.into_iter().filter_map(status))
 }

@@ -67,6 +67,12 @@ pub(crate) fn of_run(run: &Run) -> Vec<Event> {
                     let message = format!("attempt {} with exit code {code}", event.attempt);
                     push(event.time, &object, *code != 0, "Ended", message);
                 }
+                TaskChange::Judged(judgment) => {
+                    if let Some(verdict) = judgment.of_failure() {
+                        let message = format!("attempt {}: {verdict}", event.attempt);
+                        push(event.time, &object, true, "Judged", message);
+                    }
+                }
             }
         }
     }

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use jobc_place::verdict::Judgment;
+
 use super::record::RunRecord;
 use super::time::seconds;
 
@@ -100,6 +102,8 @@ pub(crate) enum TaskChange {
     },
     /// It ended with this exit code.
     Ended(i32),
+    /// What jobc on the node says of its end.
+    Judged(Judgment),
 }
 
 /// The runs by name, from lines `NAME/FILE:LINE` as grep prints them.
@@ -208,6 +212,7 @@ fn task_event(line: &str) -> Option<TaskEvent> {
             pid: words.next().and_then(|pid| pid.parse().ok()).unwrap_or_default(),
         },
         "ended" => TaskChange::Ended(words.next()?.parse().ok()?),
+        "judged" => TaskChange::Judged(serde_json::from_str(line.splitn(4, ' ').nth(3)?).ok()?),
         _ => return None,
     };
     Some(TaskEvent { time, attempt, what })
@@ -228,6 +233,7 @@ a-1/events/job:10 started 1 12 n[0-1]
 a-1/events/job:11 ended 143 TimeLimit
 a-1/tasks/train-0:10 started 1 n0 77
 a-1/tasks/train-0:11 ended 1 7
+a-1/tasks/train-0:11 judged 1 {\"kind\":\"user error\",\"evidence\":[\"exit 7\"]}
 b-2/events/job:9 requeued 5
 b-2/events/job:cut o
 b-2/stopped:12
@@ -244,6 +250,11 @@ b-2/job.json:{\"version\":
         let task = &a.tasks["train-0"];
         assert_eq!(task[0].what, TaskChange::Started { node: "n0".to_owned(), pid: 77 });
         assert_eq!((task[1].attempt, &task[1].what), (1, &TaskChange::Ended(7)));
+        let TaskChange::Judged(judgment) = &task[2].what else { panic!("{:?}", task[2]) };
+        assert_eq!(
+            (judgment.kind.as_str(), &judgment.evidence[..]),
+            ("user error", &["exit 7".to_owned()][..])
+        );
         let b = &runs["b-2"];
         assert_eq!((b.stopped, b.is_submitted, b.record.is_none()), (Some(12), false, true));
         assert_eq!(b.events["job"].len(), 1);

@@ -7,6 +7,7 @@ use super::queue::QueueRow;
 use super::record::GroupRecord;
 use super::snapshot::{GroupChange, RunFiles, TaskChange, TaskError, TaskEvent};
 use super::{group, hostlist, time};
+use jobc_place::verdict::Judgment;
 use jobc_sys::id::TaskId;
 
 use crate::place::{TaskCounts, TaskState, TaskStatus};
@@ -18,6 +19,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) node: &'a str,
     pub(crate) pid: u32,
     pub(crate) ended: Option<(u64, i32)>,
+    pub(crate) judged: Option<&'a Judgment>,
 }
 
 /// The attempts that the events of a task are about.
@@ -31,10 +33,16 @@ pub(crate) fn attempts(events: &[TaskEvent]) -> Vec<Attempt<'_>> {
                 node,
                 pid: *pid,
                 ended: None,
+                judged: None,
             }),
             TaskChange::Ended(code) => {
                 if let Some(attempt) = found.iter_mut().rfind(|attempt| attempt.number == event.attempt) {
                     attempt.ended = Some((event.time, *code));
+                }
+            }
+            TaskChange::Judged(judgment) => {
+                if let Some(attempt) = found.iter_mut().rfind(|attempt| attempt.number == event.attempt) {
+                    attempt.judged = Some(judgment);
                 }
             }
         }
@@ -99,6 +107,7 @@ fn without_supervisor(
             reason: is_memory.then(|| "OUT_OF_MEMORY".to_owned()),
             ..TaskStatus::new(TaskId::new(role, index), word, attempt)
         }
+        .judged(if is_memory { Some("OUT_OF_MEMORY") } else { word_of(state) })
     };
     group.tasks().map(status).collect()
 }
@@ -130,6 +139,7 @@ fn of_group(files: &RunFiles, group: &GroupRecord, state: &GroupState) -> Vec<Ta
         }
         let last = attempts.len() - 1;
         found.extend(attempts.iter().enumerate().map(|(position, attempt)| {
+            let word = word_of(state).filter(|_| position == last && attempt.ended.is_none());
             let (state, reason) = state_of(attempt, position == last, state);
             TaskStatus {
                 node: Some(attempt.node.to_owned()),
@@ -137,11 +147,21 @@ fn of_group(files: &RunFiles, group: &GroupRecord, state: &GroupState) -> Vec<Ta
                 started: Some(time::moment(attempt.started)),
                 ended: attempt.ended.map(|(at, _)| time::moment(at)),
                 reason: reason.map(str::to_owned),
+                verdict: attempt.judged.cloned(),
                 ..TaskStatus::new(task.clone(), state, attempt.number)
             }
+            .judged(word)
         }));
     }
     TaskStatus::by_task(found)
+}
+
+/// Slurm's word for how a group ended, where it says more than the exit code.
+fn word_of(state: &GroupState) -> Option<&str> {
+    match state {
+        GroupState::Ended(GroupEnd::Failed { word, .. }) => word.as_deref(),
+        _ => None,
+    }
 }
 
 fn state_of(attempt: &Attempt<'_>, is_last: bool, group: &GroupState) -> (TaskState, Option<&'static str>) {

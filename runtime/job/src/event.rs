@@ -83,7 +83,7 @@ pub enum Kind {
     /// The job is being ended: `why`, and the `task` whose end decided it.
     Stopping,
     /// A task or the job ended: `exit_code`, `explanation`. Of a task also its `signal`, whether it was `stopped`, and
-    /// `ends_job` if its end decides that of the job.
+    /// `ends_job` if its end decides that of the job. The `verdict` has `kind`, `evidence` and `next`.
     Ended,
     /// Outputs and logs are complete: `outputs`.
     Saved,

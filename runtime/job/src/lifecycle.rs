@@ -21,12 +21,12 @@ mod format;
 mod gang;
 mod input;
 mod left_over;
+mod outcome;
 mod retry;
 mod role;
 mod task;
 mod timers;
 mod transitions;
-mod verdict;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -41,12 +41,12 @@ pub use action::{Action, EndSignal};
 use clock::Clock;
 use combinations::Combinations;
 use gang::Gang;
-pub use input::Input;
+pub use input::{Input, Seen};
+use outcome::Outcome;
 use role::Role;
 use task::{EndReason, RoleNumber, TaskProgress};
 pub use task::{EndRequest, Task, TaskNumber};
 use timers::{Timer, Timers};
-use verdict::Verdict;
 
 /// Where the whole job is.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ enum Phase {
         due: bool,
     },
     /// Everything is ended for good.
-    Ending(Verdict),
+    Ending(Outcome),
     /// Nothing runs.
     Finished(JobState),
 }
@@ -125,6 +125,7 @@ impl Lifecycle {
                 attempt: 0,
                 exit: None,
                 reason: None,
+                verdict: None,
             })
         });
         let tasks: Vec<Task> = tasks.collect();
@@ -174,7 +175,7 @@ impl Lifecycle {
             Input::NotStarted { task, code, why } => self.not_started(time, task, code, why),
             Input::Ready(task) => self.ready(task),
             Input::NotReady { task, why } => self.not_ready(time, task, why),
-            Input::Ended { task, exit, note } => self.ended(time, task, exit, note),
+            Input::Ended { task, exit, note, seen } => self.ended(time, task, exit, note, seen),
             Input::Stop { grace, why } => self.stop(time, grace, &why),
             Input::Interrupt { why } => self.interrupt(time, &why),
             Input::Kill { why } => self.kill(time, &why),
@@ -220,7 +221,7 @@ impl Lifecycle {
     /// Why a running attempt is being ended, if it is.
     pub fn end_request(&self, task: TaskNumber) -> Option<EndRequest<'_>> {
         Some(match self.progress[task].ending.as_ref()? {
-            EndReason::Failed(why) => EndRequest::Failure(why),
+            EndReason::Failed { why, .. } => EndRequest::Failure(why),
             EndReason::Restart | EndReason::Served | EndReason::JobEnded => EndRequest::Stop,
         })
     }

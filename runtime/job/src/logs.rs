@@ -26,6 +26,7 @@ mod source;
 mod watch;
 mod writer;
 
+use std::io;
 use std::path::Path;
 
 pub use filter::LineFilter;
@@ -36,6 +37,25 @@ pub use reader::Reader;
 pub use redact::Redactor;
 pub use watch::Watch;
 pub use writer::Writer;
+
+/// The last lines of an attempt, the oldest first, as a terminal shows them.
+///
+/// # Errors
+///
+/// The log cannot be read.
+pub fn last_lines(directory: &Path, attempt: u32, count: u64) -> io::Result<Vec<String>> {
+    let filter = LineFilter::default().attempt(Some(attempt)).tail(Some(count));
+    let mut reader = Reader::new([directory.to_owned()], filter);
+    let mut found = Vec::new();
+    let mut each = |_: usize, line: &jobc_place::logs::Line<'_>| {
+        if line.stream != jobc_place::logs::Stream::Jobc {
+            found.push(String::from_utf8_lossy(line.text).into_owned());
+        }
+        Ok(())
+    };
+    while reader.read(&mut each)? {}
+    Ok(found)
+}
 
 /// Whether the directory of a task's log holds all that the task printed, and no old part was removed.
 pub fn is_whole(directory: &Path) -> bool {

@@ -18,6 +18,7 @@ use jobc_place::job::End;
 use jobc_place::state::JobState;
 use jobc_place::task::TaskState;
 use jobc_place::time::Time;
+use jobc_place::verdict::{Judgment, Verdict};
 use jobc_sys::error::{Result, file_error};
 use jobc_sys::id::JobId;
 use jobc_sys::write_atomic::Durability;
@@ -107,6 +108,7 @@ fn recover_job(directory: &Directory, mut record: Record) -> Result<Option<LostJ
     for task in &mut record.tasks {
         if task.state.is_alive() {
             task.reason = Some("its supervisor was killed".to_owned());
+            task.verdict = Some(verdict("its supervisor was killed"));
         }
         if !task.state.is_final() {
             task.state = if task.state.is_alive() { TaskState::Failed } else { TaskState::Stopped };
@@ -116,10 +118,17 @@ fn recover_job(directory: &Directory, mut record: Record) -> Result<Option<LostJ
     record.state = JobState::Lost;
     record.supervisor = None;
     record.ended = Some(Time::now());
-    record.end =
-        Some(End { explanation: explanation.clone(), exit_code: exit_code::NOT_STARTED, task: None });
+    record.end = Some(End {
+        explanation: explanation.clone(),
+        exit_code: exit_code::NOT_STARTED,
+        task: None,
+        verdict: Some(verdict(&explanation)),
+    });
     release_reserve(directory);
-    let detail = json!({ "exit_code": exit_code::NOT_STARTED, "explanation": explanation, "state": "lost" });
+    let detail = json!({
+        "exit_code": exit_code::NOT_STARTED, "explanation": explanation, "state": "lost",
+        "verdict": verdict(&explanation),
+    });
     // The record is what counts; a full disk may keep the event out.
     let _ = EventLog::open(directory).map(|mut events| events.push(&Event::of_job(EventKind::Ended, detail)));
     record.write(directory, Durability::Disk)?;
@@ -127,6 +136,17 @@ fn recover_job(directory: &Directory, mut record: Record) -> Result<Option<LostJ
         remove_state(directory)?;
     }
     Ok(Some(LostJob { id: directory.id.clone(), not_removed: left }))
+}
+
+/// The verdict on a job whose supervisor is gone.
+fn verdict(evidence: &str) -> Judgment {
+    let next =
+        "find who killed the supervisor: a user, the end of a login session, or the kernel (`journalctl -k`)";
+    Judgment {
+        kind: Verdict::Infrastructure,
+        evidence: vec![evidence.to_owned()],
+        next: Some(next.to_owned()),
+    }
 }
 
 /// Removes directories that a killed command created and left empty.

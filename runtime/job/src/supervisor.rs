@@ -51,7 +51,7 @@ use crate::clean::release_reserve;
 use crate::directory::Directory;
 use crate::event::Kind as EventKind;
 use crate::host_environment::{Caller, HostEnvironments};
-use crate::lifecycle::{Input, Lifecycle, TaskNumber};
+use crate::lifecycle::{Input, Lifecycle, Seen, TaskNumber};
 use crate::logs;
 use crate::metrics::Sampler;
 use crate::node::run::RunDirectory;
@@ -94,6 +94,28 @@ pub struct InheritedFds {
     pub terminal: Option<OwnedFd>,
 }
 
+/// An attempt whose process has ended.
+#[derive(Debug)]
+struct EndedAttempt {
+    exit: Exit,
+    /// What the host knows about it.
+    note: Option<String>,
+    /// Its place in the order of the ends.
+    place: u64,
+    /// Whether its container is removed.
+    is_removed: bool,
+    /// What else was seen of it, once that is so.
+    seen: Seen,
+    /// Until when its report waits for that of a peer: by its last lines, a peer was gone.
+    held_until: Option<Instant>,
+}
+
+impl EndedAttempt {
+    fn has_failed(&self) -> bool {
+        self.exit != Exit::Code(exit_code::SUCCEEDED)
+    }
+}
+
 /// A job's supervisor at work.
 #[derive(Debug)]
 struct Supervisor {
@@ -108,8 +130,10 @@ struct Supervisor {
     spawner: Spawner,
     /// The running attempts, by task.
     attempts: BTreeMap<TaskNumber, Attempt>,
-    /// Attempts whose containers are being removed: how they ended, and the host's information about it.
-    ending: BTreeMap<TaskNumber, (Exit, Option<String>)>,
+    /// Attempts whose containers are being removed.
+    ending: BTreeMap<TaskNumber, EndedAttempt>,
+    /// How many attempts have ended.
+    ends: u64,
     /// Attempts whose program could not be executed, while their containers are removed: the exit code, and why.
     failing: BTreeMap<TaskNumber, (u8, String)>,
     /// The members that have joined the rendezvous, if it can be checked.
@@ -267,6 +291,7 @@ impl Supervisor {
             spawner,
             attempts: BTreeMap::new(),
             ending: BTreeMap::new(),
+            ends: 0,
             failing: BTreeMap::new(),
             rendezvous: None,
             prober,
@@ -302,6 +327,7 @@ impl Supervisor {
             if self.lifecycle.next_tick().is_some_and(|tick| tick <= self.now()) {
                 self.step(Input::Tick);
             }
+            self.report_ended();
             self.flush_partial_lines();
             self.sample();
             self.look_at_members();
@@ -324,7 +350,8 @@ impl Supervisor {
         let sample = self.sampler.next().map(|due| due.saturating_duration_since(Instant::now()));
         let members = self.next_look_at_members().map(|due| due.saturating_duration_since(Instant::now()));
         let reading = self.next_reading().map(|due| due.saturating_duration_since(Instant::now()));
-        [tick, journal, settling, sample, members, reading].into_iter().flatten().min()
+        let held = self.held_until().map(|due| due.saturating_duration_since(Instant::now()));
+        [tick, journal, settling, sample, members, reading, held].into_iter().flatten().min()
     }
 
     fn handle_signals(&mut self) {
@@ -409,15 +436,19 @@ impl Supervisor {
         self.context.drop_network();
         release_reserve(&self.directory);
         let (state, end) = self.end.take().unwrap_or_else(|| {
+            let explanation = "lost".to_owned();
             (
                 JobState::Lost,
-                End { explanation: "lost".to_owned(), exit_code: exit_code::NOT_STARTED, task: None },
+                End { explanation, exit_code: exit_code::NOT_STARTED, task: None, verdict: None },
             )
         });
         let outputs = outputs(&self.context.plan);
         self.journal.job_event(EventKind::Saved, json!({ "outputs": outputs }));
-        let detail =
+        let mut detail =
             json!({ "exit_code": end.exit_code, "explanation": end.explanation, "state": state.as_str() });
+        if let Some(verdict) = &end.verdict {
+            detail["verdict"] = json!(verdict);
+        }
         self.journal.job_event(EventKind::Ended, detail);
         self.journal.sync_states(&self.lifecycle);
         let code = end.exit_code;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use jobc_place::job::JobDetail;
 use jobc_place::output::InspectedJob;
 use jobc_place::time::{Time, format_ago, format_duration};
+use jobc_place::verdict::Judgment;
 
 use super::job_list::state_text;
 use super::jobs::{Result, json_text};
@@ -59,6 +60,12 @@ fn text_details(id: &str, detail: &JobDetail, now: Time) -> String {
     add("state", Some(state_text(job)));
     add("end", job.state.is_final().then(|| job.cause().to_owned()));
     add("exit code", job.end.as_ref().map(|end| end.exit_code.to_string()));
+    let verdict = job.end.as_ref().and_then(|end| end.verdict.as_ref());
+    add("verdict", verdict.map(|verdict| verdict.kind.to_string()));
+    for text in verdict.iter().flat_map(|verdict| &verdict.evidence) {
+        add("evidence", Some(text.clone()).filter(|text| !job.cause().contains(text.as_str())));
+    }
+    add("next", verdict.and_then(|verdict| verdict.next.clone()));
     add("object", Some(job.kind.clone()));
     add("tasks", (job.tasks.wanted > 1).then(|| job.tasks_text()));
     add("user", job.user.clone());
@@ -85,7 +92,9 @@ fn earlier_attempts(detail: &JobDetail) -> String {
     attempts
         .map(|(task, attempt)| {
             let end = attempt.end_text().unwrap_or_default();
-            format!("{task}, attempt {}: {}\n", attempt.attempt, escape_control(&end))
+            let verdict = attempt.verdict.as_ref().and_then(Judgment::of_failure);
+            let verdict = verdict.map(|verdict| format!(" ({verdict})")).unwrap_or_default();
+            format!("{task}, attempt {}: {}{verdict}\n", attempt.attempt, escape_control(&end))
         })
         .collect()
 }

@@ -29,6 +29,9 @@ pub(crate) fn tasks_table(
     let mut headings: Vec<String> = headings.map(str::to_owned).collect();
     headings.extend(choices.iter().map(|choice| choice.title().to_uppercase()));
     headings.push("EXIT".to_owned());
+    let verdict = |task: &TaskStatus| task.verdict.as_ref()?.of_failure();
+    let has_verdicts = tasks.iter().any(|task| verdict(task).is_some());
+    headings.extend(has_verdicts.then(|| "VERDICT".to_owned()));
     let mut table = WideTable::new(headings);
     let or_dash =
         |text: Option<String>| text.filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_owned());
@@ -59,6 +62,7 @@ pub(crate) fn tasks_table(
             or_dash(value.map(format_number))
         }));
         cells.push(or_dash(describe_exit(task)));
+        cells.extend(has_verdicts.then(|| or_dash(verdict(task).map(|verdict| verdict.to_string()))));
         table.row(cells);
     }
     table

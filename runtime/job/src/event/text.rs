@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jobc_place::exit_text;
 use jobc_place::time::format_duration;
+use jobc_place::verdict::Verdict;
 use jobc_schema::Bytes;
 use serde_json::Value;
 
@@ -44,8 +45,10 @@ pub fn describe(event: &Event) -> String {
         Kind::Ended => {
             let code = number("exit_code").filter(|_| event.task.is_some());
             let code = code.and_then(|code| u8::try_from(code).ok());
-            exit_text::describe(code, text("signal").as_deref(), text("explanation").as_deref())
-                .unwrap_or_default()
+            let end = exit_text::describe(code, text("signal").as_deref(), text("explanation").as_deref());
+            let verdict =
+                detail["verdict"]["kind"].as_str().filter(|kind| *kind != Verdict::Success.as_str());
+            listed(vec![end, verdict.map(|kind| format!("verdict: {kind}"))])
         }
         Kind::OomKilled => number("kills").map(oom_kills).unwrap_or_default(),
         Kind::Discarded => {

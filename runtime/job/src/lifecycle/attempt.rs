@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use super::action::{Action, EndSignal};
+use super::input::Seen;
 use super::task::{EndReason, TaskNumber};
 use super::timers::Timer;
 use super::{Lifecycle, format};
 use jobc_container::process::Exit;
 use jobc_place::exit_code;
+use jobc_place::exit_text;
 use jobc_place::task::TaskState;
+use jobc_place::verdict::{Cut, Facts, judge};
 
 impl Lifecycle {
     /// Its container is being created.
@@ -53,7 +56,7 @@ impl Lifecycle {
             return;
         }
         self.leave_gang(number);
-        self.finish_attempt(time, number, Exit::Code(code), Some(why), true);
+        self.finish_attempt(time, number, Exit::Code(code), Some(why), Seen::default(), true);
     }
 
     /// A task is ready, perhaps again.
@@ -70,7 +73,8 @@ impl Lifecycle {
             // Others have started since; as with Kubernetes' readiness probes it is reported, and the job continues.
             TaskState::Ready => self.set_state(number, TaskState::Running),
             TaskState::Running if !self.progress[number].ready => {
-                self.end_task(time, number, EndReason::Failed(why), None);
+                let reason = EndReason::Failed { cut: Cut::NotReady, why };
+                self.end_task(time, number, reason, None);
             }
             _ => {}
         }
@@ -80,22 +84,29 @@ impl Lifecycle {
     pub(super) fn attempt_timed_out(&mut self, time: Duration, number: TaskNumber) {
         let timeout = self.roles[self.tasks[number].role].timeout.unwrap_or_default();
         let why = format!("time limit {} reached", format::duration(timeout));
-        self.end_task(time, number, EndReason::Failed(why), None);
+        self.end_task(time, number, EndReason::Failed { cut: Cut::TimeLimit, why }, None);
     }
 
     /// A process ended.
-    pub(super) fn ended(&mut self, time: Duration, number: TaskNumber, exit: Exit, note: Option<String>) {
+    pub(super) fn ended(
+        &mut self,
+        time: Duration,
+        number: TaskNumber,
+        exit: Exit,
+        note: Option<String>,
+        seen: Seen,
+    ) {
         if !self.tasks[number].state.is_alive() {
             return;
         }
         if self.progress[number].start_requested {
             // It may have ended before it was seen running.
             self.note_started(number);
-            return self.finish_attempt(time, number, exit, note, false);
+            return self.finish_attempt(time, number, exit, note, seen, false);
         }
         self.leave_gang(number);
         let note = note.or_else(|| Some("it ended before it was started".to_owned()));
-        self.finish_attempt(time, number, exit, note, true);
+        self.finish_attempt(time, number, exit, note, seen, true);
     }
 
     /// An attempt was cleaned up: decides whether it succeeded, is retried, or was the last one.
@@ -105,23 +116,44 @@ impl Lifecycle {
         number: TaskNumber,
         exit: Exit,
         note: Option<String>,
+        seen: Seen,
         unstarted: bool,
     ) {
         let purpose = self.process_gone(number);
         let task = &mut self.tasks[number];
         task.exit = Some(exit);
         task.reason = note;
+        if let Some(EndReason::Failed { why, .. }) = &purpose {
+            task.reason = Some(match task.reason.take() {
+                Some(note) => format!("{why}, {note}"),
+                None => why.clone(),
+            });
+        }
+        let cut = match &purpose {
+            Some(EndReason::Failed { cut, .. }) => Some(*cut),
+            _ => None,
+        };
+        // What was ended because its role or job is over or is retried did not end by itself.
+        if !matches!(purpose, Some(EndReason::JobEnded | EndReason::Restart)) {
+            let exit =
+                if purpose == Some(EndReason::Served) { Exit::Code(exit_code::SUCCEEDED) } else { exit };
+            task.verdict = Some(judge(&Facts {
+                exit_code: Some(exit.code()),
+                signal: exit.signal().map(exit_text::signal_name),
+                reason: task.reason.clone(),
+                word: None,
+                oom_kills: seen.oom_kills,
+                cut,
+                has_gpus: self.roles[task.role].has_gpus,
+                is_unstarted: unstarted,
+                lines: seen.lines,
+            }));
+        }
         match purpose {
             Some(EndReason::JobEnded) => self.set_state(number, TaskState::Stopped),
             Some(EndReason::Served) => self.succeeded(time, number),
             Some(EndReason::Restart) => self.set_state(number, TaskState::Retrying),
-            Some(EndReason::Failed(why)) => {
-                task.reason = Some(match task.reason.take() {
-                    Some(note) => format!("{why}, {note}"),
-                    None => why,
-                });
-                self.failed(time, number, exit_code::TIMED_OUT, false);
-            }
+            Some(EndReason::Failed { .. }) => self.failed(time, number, exit_code::TIMED_OUT, false),
             None if exit == Exit::Code(0) && !unstarted => self.succeeded(time, number),
             None => self.failed(time, number, exit.code(), unstarted),
         }
@@ -164,7 +196,9 @@ impl Lifecycle {
                         self.succeeded(time, number);
                     }
                     EndReason::Restart => {}
-                    EndReason::JobEnded | EndReason::Failed(_) => self.set_state(number, TaskState::Stopped),
+                    EndReason::JobEnded | EndReason::Failed { .. } => {
+                        self.set_state(number, TaskState::Stopped);
+                    }
                 }
             }
             TaskState::Succeeded | TaskState::Failed | TaskState::Stopped => {}
@@ -211,8 +245,8 @@ impl Lifecycle {
 fn set_end_reason(set: &mut Option<EndReason>, purpose: EndReason) {
     let stays = matches!(
         (&*set, &purpose),
-        (Some(EndReason::Failed(_) | EndReason::Served), EndReason::JobEnded)
-            | (Some(_), EndReason::Failed(_))
+        (Some(EndReason::Failed { .. } | EndReason::Served), EndReason::JobEnded)
+            | (Some(_), EndReason::Failed { .. })
     );
     if !stays {
         *set = Some(purpose);

@@ -5,15 +5,16 @@ use std::time::Duration;
 use jobc_schema::role::NeedState;
 
 use super::action::Action;
+use super::outcome::Outcome;
 use super::role::Need;
 use super::task::{EndReason, RoleNumber, TaskNumber};
 use super::timers::Timer;
-use super::verdict::Verdict;
 use super::{Lifecycle, Phase, format};
 use jobc_place::exit_code;
 use jobc_place::job::End;
 use jobc_place::state::JobState;
 use jobc_place::task::TaskState;
+use jobc_place::verdict::Verdict;
 
 impl Lifecycle {
     /// A task succeeded.
@@ -30,7 +31,7 @@ impl Lifecycle {
         if let Some(min) = role.completion.min_succeeded.filter(|min| role.counts.succeeded >= *min as usize)
         {
             let explanation = format::succeeded(role, min, &self.tasks[number]);
-            self.end_job(time, Verdict::new(JobState::Succeeded, explanation, Some(number)), None);
+            self.end_job(time, Outcome::new(JobState::Succeeded, explanation, Some(number)), None);
         }
     }
 
@@ -53,13 +54,13 @@ impl Lifecycle {
             (None, None) => return,
         };
         // A program that cannot be executed is the job's own fault, what else keeps it from starting is not.
-        let verdict = match &task.reason {
+        let outcome = match &task.reason {
             Some(why) if unstarted && task.exit.is_some_and(|exit| exit.code() == exit_code::NOT_STARTED) => {
-                Verdict::could_not_start(format!("could not start: `{}`: {why}", task.id), Some(number))
+                Outcome::could_not_start(format!("could not start: `{}`: {why}", task.id), Some(number))
             }
-            _ => Verdict::new(JobState::Failed, explanation, Some(number)),
+            _ => Outcome::new(JobState::Failed, explanation, Some(number)),
         };
-        self.end_job(time, verdict, None);
+        self.end_job(time, outcome, None);
     }
 
     /// A role's needs can no longer be met, so the job can never run completely.
@@ -77,7 +78,7 @@ impl Lifecycle {
             format::need(&other.name, other.tasks.len(), need, other.missed(need.state)),
             missed.map(|task| format!(" ({})", format::task(&self.tasks[task]))).unwrap_or_default()
         );
-        self.end_job(time, Verdict::new(JobState::Failed, explanation, missed), None);
+        self.end_job(time, Outcome::new(JobState::Failed, explanation, missed), None);
     }
 
     /// Whether every task has ended.
@@ -85,7 +86,7 @@ impl Lifecycle {
         if self.ended == self.tasks.len() {
             let failed = self.roles.iter().map(|role| role.counts.failed).sum();
             let explanation = format::all_ended(self.tasks.len(), failed);
-            self.end_job(time, Verdict::new(JobState::Succeeded, explanation, None), None);
+            self.end_job(time, Outcome::new(JobState::Succeeded, explanation, None), None);
         }
     }
 
@@ -93,14 +94,16 @@ impl Lifecycle {
     pub(super) fn timed_out(&mut self, time: Duration) {
         let timeout = format::duration(self.timeout.unwrap_or_default());
         let explanation = format!("timed out after {timeout}: {}", format::still_running(self.running()));
-        self.end_job(time, Verdict::new(JobState::TimedOut, explanation, None), None);
+        let next = "raise `timeout` of the job, or save checkpoints and continue from them";
+        let outcome = Outcome::new(JobState::TimedOut, explanation, None).judged(Verdict::Timeout, next);
+        self.end_job(time, outcome, None);
     }
 
     /// A request to stop the job.
     pub(super) fn stop(&mut self, time: Duration, grace: Option<Duration>, why: &str) {
         if !matches!(self.phase, Phase::Ending(_)) {
             let explanation = format!("{why}: {}", format::still_running(self.running()));
-            self.end_job(time, Verdict::new(JobState::Stopped, explanation, None), grace);
+            self.end_job(time, Outcome::new(JobState::Stopped, explanation, None), grace);
         } else if grace.is_some() {
             self.end_tasks(time, grace);
         }
@@ -120,7 +123,9 @@ impl Lifecycle {
     /// The job cannot go on.
     pub(super) fn broken(&mut self, time: Duration, why: &str) {
         let what = if self.ran { "could not go on" } else { "could not start" };
-        self.end_job(time, Verdict::could_not_start(format!("{what}: {why}"), None), None);
+        let outcome = Outcome::could_not_start(format!("{what}: {why}"), None);
+        let next = "`jobc doctor` checks what this host can do";
+        self.end_job(time, outcome.judged(Verdict::Infrastructure, next), None);
     }
 
     /// How many programs run, or were let go a moment ago: their starts are seen one after the other.
@@ -133,15 +138,15 @@ impl Lifecycle {
     }
 
     /// Ends the job; the first reason counts.
-    fn end_job(&mut self, time: Duration, verdict: Verdict, grace: Option<Duration>) {
+    fn end_job(&mut self, time: Duration, outcome: Outcome, grace: Option<Duration>) {
         if matches!(self.phase, Phase::Ending(_)) {
             return;
         }
         if self.alive > 0 {
-            self.actions.push(Action::Stopping { why: verdict.explanation.clone() });
+            self.actions.push(Action::Stopping { why: outcome.explanation.clone() });
         }
-        self.deciding_task = verdict.task;
-        self.phase = Phase::Ending(verdict);
+        self.deciding_task = outcome.task;
+        self.phase = Phase::Ending(outcome);
         self.clock.resume();
         self.timers.retain(|timer| matches!(timer, Timer::Stop(_) | Timer::Kill(_)));
         self.end_tasks(time, grace);
@@ -159,12 +164,16 @@ impl Lifecycle {
         if self.alive > 0 {
             return;
         }
-        if let Phase::Ending(verdict) = &self.phase {
-            let Verdict { state, exit_code, explanation, task } = verdict;
+        if let Phase::Ending(outcome) = &self.phase {
+            let Outcome { state, exit_code, explanation, task, verdict } = outcome;
             let end = End {
                 explanation: explanation.clone(),
                 exit_code: *exit_code,
                 task: task.map(|task| self.tasks[task].id.clone()),
+                verdict: verdict.clone().or_else(|| {
+                    let failed = matches!(state, JobState::Failed | JobState::TimedOut);
+                    task.filter(|_| failed).and_then(|task| self.tasks[task].verdict.clone())
+                }),
             };
             let state = *state;
             self.actions.push(Action::End(state, end));

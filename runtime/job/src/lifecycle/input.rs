@@ -5,6 +5,15 @@ use std::time::Duration;
 use super::task::TaskNumber;
 use jobc_container::process::Exit;
 
+/// What was seen of an attempt, for the verdict on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Processes of it that the kernel killed for lack of memory.
+    pub oom_kills: u64,
+    /// The last lines of its log, the oldest first; not needed of a success.
+    pub lines: Vec<String>,
+}
+
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
@@ -42,6 +51,8 @@ pub enum Input {
         exit: Exit,
         /// The cause, as known to the host: `memory limit 2 GiB reached`.
         note: Option<String>,
+        /// What else was seen of it.
+        seen: Seen,
     },
     /// Ctrl-C in the foreground: SIGINT now, the stop signal after half of the grace period, SIGKILL after all of it.
     Interrupt {

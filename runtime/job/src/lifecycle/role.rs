@@ -11,6 +11,7 @@ use super::task::{RoleNumber, TaskNumber, TaskProgress};
 
 /// A role and the progress of its tasks.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Role {
     pub(super) name: String,
     pub(super) instances: u32,
@@ -28,6 +29,8 @@ pub(super) struct Role {
     /// The time limit of an attempt.
     pub(super) timeout: Option<Duration>,
     pub(super) grace: Duration,
+    /// Whether its tasks have GPUs.
+    pub(super) has_gpus: bool,
     /// Whether it has a `ready` check.
     pub(super) has_ready_check: bool,
     serving: LaunchRole,
@@ -154,6 +157,7 @@ pub(super) fn of_plan(plan: &JobPlan) -> Vec<Role> {
             retry: planned.retry.clone(),
             timeout: planned.timeout_seconds.map(Duration::from_secs),
             grace: Duration::from_secs(planned.grace_period_seconds),
+            has_gpus: planned.gpus().is_some(),
             has_ready_check: planned.ready.is_some(),
             serving: serving(planned, members.contains(&*planned.name)),
             combinations: None,

@@ -2,6 +2,7 @@
 
 use jobc_container::process::Exit;
 use jobc_place::task::TaskState;
+use jobc_place::verdict::{Cut, Judgment};
 use jobc_sys::id::TaskId;
 
 /// A task's number: tasks are counted through the job, role after role in the plan's order.
@@ -25,6 +26,8 @@ pub struct Task {
     pub exit: Option<Exit>,
     /// Why, as text.
     pub reason: Option<String>,
+    /// The verdict on the last attempt that ended by itself or was ended for a fault.
+    pub verdict: Option<Judgment>,
 }
 
 /// The state of a task in addition to its record.
@@ -64,7 +67,12 @@ pub enum EndRequest<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum EndReason {
     /// Its attempt has failed already: it took too long, or was not ready in time.
-    Failed(String),
+    Failed {
+        /// By which rule.
+        cut: Cut,
+        /// Why, as text.
+        why: String,
+    },
     /// Its role or job is retried.
     Restart,
     /// It served, and those that it served have ended.

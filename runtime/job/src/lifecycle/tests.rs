@@ -146,7 +146,8 @@ fn inputs(job: &Lifecycle, what: &str) -> Vec<Input> {
         "ended" => each(&|task| {
             let code: i32 = code.parse().expect("a code");
             let exit = u8::try_from(code).map_or(Exit::Signal(-code), Exit::Code);
-            Input::Ended { task, exit, note: Some(note.to_owned()).filter(|note| !note.is_empty()) }
+            let note = Some(note.to_owned()).filter(|note| !note.is_empty());
+            Input::Ended { task, exit, note, seen: Seen::default() }
         }),
         "stop" => {
             let grace = rest.parse().ok().map(Duration::from_secs);
@@ -170,7 +171,7 @@ fn show(job: &Lifecycle, input: &Input) -> String {
         Input::Ready(task) => format!("ready {}", id(task)),
         Input::NotReady { task, why } => format!("not ready {}: {why}", id(task)),
         Input::NotStarted { task, code, why } => format!("not started {}: {code}, {why}", id(task)),
-        Input::Ended { task, exit, note } => {
+        Input::Ended { task, exit, note, .. } => {
             let note = note.as_ref().map(|note| format!(", {note}")).unwrap_or_default();
             format!("ended {}: {exit:?}{note}", id(task))
         }

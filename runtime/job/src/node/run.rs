@@ -10,6 +10,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use jobc_place::time::Time;
+use jobc_place::verdict::Judgment;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id::TaskId;
 
@@ -87,7 +88,15 @@ impl RunDirectory {
     /// Whether nothing of a task runs, as far as is known.
     fn has_ended(&self, task: &TaskId) -> bool {
         let text = std::fs::read_to_string(self.task(task)).unwrap_or_default();
-        text.lines().last().is_none_or(|line| line.contains(" ended "))
+        text.lines().last().is_none_or(|line| line.contains(" ended ") || line.contains(" judged "))
+    }
+
+    /// The verdict on a task's attempt.
+    pub(crate) fn task_judged(&self, task: &TaskId, attempt: u32, verdict: &Judgment) {
+        let number = self.earlier(task) + attempt;
+        if let Ok(verdict) = serde_json::to_string(verdict) {
+            append(&self.task(task), &format!("judged {number} {verdict}"));
+        }
     }
 
     /// How many attempts of a task had begun before.

@@ -1,6 +1,6 @@
 //! Sends events to the job's lifecycle, and carries out its decisions.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -8,19 +8,27 @@ use super::attempt::{Attempt, code_of};
 use super::container_process::exit_note;
 use super::message::{FileNumber, PendingTask, PreparationEvent, PreparedHost};
 use super::spawner::SpawnerRequest;
-use super::{Supervisor, program_error, with_help};
+use super::{EndedAttempt, Supervisor, program_error, with_help};
 use crate::control::Request;
 use crate::discarded::Discarded;
 use crate::event::Kind as EventKind;
-use crate::lifecycle::{Action, EndRequest, Input, TaskNumber};
+use crate::lifecycle::{Action, EndRequest, Input, Seen, TaskNumber};
+use crate::logs;
 use jobc_container::process::Exit;
 use jobc_place::exit_code;
 use jobc_place::exit_text;
 use jobc_place::state::JobState;
 use jobc_place::time::Time;
+use jobc_place::verdict::is_consequence;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::process::Process;
 use jobc_sys::signals::Signal;
+
+/// How many of the last lines of a failed attempt its verdict looks at.
+const MAX_LINES_SEEN: u64 = 40;
+
+/// How long a failure for a lost peer waits for the end of that peer.
+const PEER_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Supervisor {
     /// Sends an event to the lifecycle, and carries out the actions, until there are none left.
@@ -42,6 +50,12 @@ impl Supervisor {
             if let Some((task, mut detail)) = end.take() {
                 if decided_before.is_none() && self.lifecycle.deciding_task() == Some(task) {
                     detail["ends_job"] = json!(true);
+                }
+                if let Some(verdict) = self.lifecycle.tasks()[task].verdict.clone() {
+                    detail["verdict"] = json!(verdict);
+                    self.note_verdict(task, &verdict);
+                    // Before the next attempt takes its place.
+                    self.journal.task_mut(task).verdict = Some(verdict);
                 }
                 self.journal.task_event(task, EventKind::Ended, detail);
             }
@@ -246,7 +260,10 @@ impl Supervisor {
                 } else {
                     self.note_missing_members(task);
                 }
-                self.ending.insert(task, (exit, note));
+                self.ends += 1;
+                let (place, seen) = (self.ends, Seen::default());
+                let ended = EndedAttempt { exit, note, place, is_removed: false, seen, held_until: None };
+                self.ending.insert(task, ended);
                 let id = self.lifecycle.tasks()[task].id.clone();
                 self.spawner.submit(SpawnerRequest::Remove { task, id, container, layers });
             }
@@ -279,11 +296,56 @@ impl Supervisor {
         self.release_gpus(task);
         if let Some((code, why)) = self.failing.remove(&task) {
             self.not_started(task, &Error::new(kind_of(code), why));
-        } else if let Some((exit, note)) = self.ending.remove(&task) {
+        } else if self.ending.contains_key(&task) {
+            let has_succeeded = !self.ending[&task].has_failed();
+            let seen = if has_succeeded { Seen::default() } else { self.seen(task) };
+            if let Some(ended) = self.ending.get_mut(&task) {
+                ended.is_removed = true;
+                let is_consequence = is_consequence(&seen.lines, ended.exit.code());
+                ended.held_until = is_consequence.then(|| Instant::now() + PEER_TIMEOUT);
+                ended.seen = seen;
+            }
             let attempt = self.lifecycle.tasks()[task].attempt;
-            self.note_numbers(task, attempt, numbers, exit == Exit::Code(0));
-            self.ended(task, exit, note);
+            self.note_numbers(task, attempt, numbers, has_succeeded);
+            self.report_ended();
         }
+    }
+
+    /// Reports the attempts that have ended to the lifecycle, of failures the cause before its consequences.
+    ///
+    /// A failure waits for those before it, whose containers may take longer to remove. One of which the last lines say
+    /// that a peer was gone waits a moment for that peer: Python closes its connections before it ends.
+    pub(super) fn report_ended(&mut self) {
+        let now = Instant::now();
+        loop {
+            let key = |ended: &EndedAttempt| (ended.held_until.is_some(), ended.place);
+            let failed = self.ending.values().filter(|ended| ended.has_failed());
+            let first = failed.map(key).min();
+            let is_alone = self.attempts.is_empty();
+            let can_go = |ended: &EndedAttempt| {
+                let is_due = is_alone || ended.held_until.is_none_or(|until| until <= now);
+                ended.is_removed && (!ended.has_failed() || is_due && Some(key(ended)) == first)
+            };
+            let next = self.ending.iter().find(|(_, ended)| can_go(ended)).map(|(&task, _)| task);
+            let Some((task, ended)) = next.and_then(|task| self.ending.remove_entry(&task)) else { return };
+            self.ended(task, ended.exit, ended.note, ended.seen);
+        }
+    }
+
+    /// When the next report that waits for that of a peer is due.
+    pub(super) fn held_until(&self) -> Option<Instant> {
+        let failed = self.ending.values().filter(|ended| ended.has_failed());
+        let first = failed.min_by_key(|ended| (ended.held_until.is_some(), ended.place))?;
+        first.held_until.filter(|_| first.is_removed)
+    }
+
+    /// What was seen of a task's last attempt, for the verdict on it.
+    fn seen(&self, task: TaskNumber) -> Seen {
+        let known = &self.journal.record.tasks[task];
+        let directory = self.directory.logs(&known.task);
+        // Lines that cannot be read are none: the verdict then rests on the rest.
+        let lines = logs::last_lines(&directory, known.attempt, MAX_LINES_SEEN).unwrap_or_default();
+        Seen { oom_kills: known.oom_kills, lines }
     }
 
     /// A task's attempt is gone: another attempt may use its GPUs.
@@ -293,7 +355,7 @@ impl Supervisor {
         }
     }
 
-    fn ended(&mut self, task: TaskNumber, exit: Exit, note: Option<String>) {
+    fn ended(&mut self, task: TaskNumber, exit: Exit, note: Option<String>, seen: Seen) {
         let signal = exit.signal().map(exit_text::signal_name);
         self.note_ended(task, exit.code());
         let known = self.journal.task_mut(task);
@@ -314,7 +376,7 @@ impl Supervisor {
             Some(EndRequest::Stop) => detail["stopped"] = json!(true),
             None => {}
         }
-        self.step_with_end(Input::Ended { task, exit, note }, Some((task, detail)));
+        self.step_with_end(Input::Ended { task, exit, note, seen }, Some((task, detail)));
         if let Some((server, client)) = self.lifecycle.left_over() {
             let text = format!(
                 "only `{server}` still runs, which `{client}` needed; to end the job with `{client}`, write `completion: {{min_succeeded: all}}` on that role"

@@ -135,6 +135,7 @@ impl Journal {
                 exit_code: known.exit_code.take(),
                 signal: known.signal.take(),
                 reason: known.reason.take(),
+                verdict: known.verdict.take(),
             });
         }
         known.attempt = attempt;

@@ -34,6 +34,7 @@ use crate::secrets::Secrets;
 use crate::submission::Submission;
 use jobc_container::state::store::Store;
 use jobc_place::exit_code;
+use jobc_place::verdict::Judgment;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id::{JobId, TaskId};
 use jobc_sys::signals::Signals;
@@ -186,6 +187,13 @@ impl Supervisor {
         let known = &self.lifecycle.tasks()[task];
         run.step_ended(&known.id, known.attempt, code);
         self.codes.insert(task, code);
+    }
+
+    /// Writes down for other hosts what the verdict on it is.
+    pub(super) fn note_verdict(&self, task: TaskNumber, verdict: &Judgment) {
+        let Some(run) = &self.run else { return };
+        let known = &self.lifecycle.tasks()[task];
+        run.task_judged(&known.id, known.attempt, verdict);
     }
 
     /// The same of one that did not begin; the output of the Slurm job says why.

@@ -1,8 +1,6 @@
 //! How a job ended, for a user who waited for it: the reason, the last lines of the task that decided it, and the command
 //! that shows the rest.
 
-use std::borrow::Cow;
-
 use jobc_job::directory::Directory;
 use jobc_job::logs::{LineFilter, Reader};
 use jobc_job::record::Record;
@@ -39,8 +37,8 @@ pub(crate) struct LastOutput {
     lines: Vec<String>,
     /// Whether its log has the whole output; the oldest parts of a long one are removed.
     is_whole: bool,
-    /// What they say about the cause.
-    cause: Option<Cow<'static, str>>,
+    /// What they say about the cause, or the verdict.
+    cause: Option<String>,
 }
 
 impl<'a> JobEnd<'a> {
@@ -77,7 +75,7 @@ impl<'a> JobEnd<'a> {
     /// A program that could not be executed wrote nothing: what is known about the cause is added here.
     pub(crate) fn headline(&self) -> String {
         let explanation = &self.end.explanation;
-        let cause = cause::of(std::iter::once(explanation.as_str()), false);
+        let cause = cause::of(std::iter::once(explanation.as_str()));
         let cause = cause.map(|cause| format!("; {cause}")).unwrap_or_default();
         let killed = self.tasks.iter().filter(|task| task.has_unseen_oom_kills());
         let killed: Vec<String> = killed.map(|task| task.task.to_string()).collect();
@@ -99,14 +97,16 @@ impl<'a> JobEnd<'a> {
         }
         let decided = self.end.task.as_ref()?;
         let task = self.tasks.iter().find(|task| task.task == *decided)?;
-        let has_gpus = !task.gpus.is_empty();
+        let verdict = task.verdict.as_ref().and_then(|verdict| {
+            verdict.next.as_ref().map(|next| escape_control(&format!("{}; {next}", verdict.kind)))
+        });
         [Stream::Stderr, Stream::Stdout].into_iter().find_map(|stream| {
             let filter = LineFilter::default();
             let filter = filter.tail(Some(MAX_LINES)).attempt(Some(task.attempt)).stream(Some(stream));
             let lines = read_lines(Reader::new([self.directory.logs(&task.task)], filter));
             let task = task.task.clone();
             let is_whole = jobc_job::logs::is_whole(&self.directory.logs(&task));
-            let cause = cause::of(lines.iter().map(String::as_str), has_gpus);
+            let cause = cause::of(lines.iter().map(String::as_str)).or_else(|| verdict.clone());
             (!lines.is_empty()).then(|| LastOutput { job: self.job(), task, stream, lines, is_whole, cause })
         })
     }

@@ -156,7 +156,15 @@ fn why(task: &TaskStatus) -> String {
     let text = task.end_text().unwrap_or_default();
     let code = task.exit_code.map(|code| format!("exit {code}")).unwrap_or_default();
     let rest = text.strip_prefix(&code).filter(|rest| rest.is_empty() || rest.starts_with([':', ',']));
-    rest.map_or(text.as_str(), |rest| rest.trim_start_matches([':', ',', ' '])).to_owned()
+    let rest = rest.map_or(text.as_str(), |rest| rest.trim_start_matches([':', ',', ' '])).to_owned();
+    let Some(verdict) = task.verdict.as_ref().filter(|verdict| verdict.of_failure().is_some()) else {
+        return rest;
+    };
+    let line = verdict.evidence.iter().rev().find(|line| !text.contains(line.as_str())).cloned();
+    let what = Some(rest).filter(|rest| !rest.is_empty());
+    let next = verdict.next.as_ref().map(|next| format!("next: {next}"));
+    let parts = [what, Some(verdict.kind.to_string()), line, next].into_iter().flatten();
+    parts.collect::<Vec<_>>().join("; ")
 }
 
 fn color(state: TaskState) -> &'static str {

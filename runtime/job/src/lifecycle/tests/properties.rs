@@ -225,7 +225,9 @@ impl Machine {
             (TaskView::Nothing, 1) => self.step(Input::Started(task)),
             (TaskView::Nothing, 2) => self.step(Input::Ready(task)),
             (TaskView::Nothing | TaskView::Runs, 3) => self.step(Input::NotReady { task, why: why() }),
-            (TaskView::Nothing, 4) => self.step(Input::Ended { task, exit: Exit::Code(0), note: None }),
+            (TaskView::Nothing, 4) => {
+                self.step(Input::Ended { task, exit: Exit::Code(0), note: None, seen: Seen::default() });
+            }
             (TaskView::Nothing, _) => {}
             (TaskView::Making | TaskView::LetGo, 0) => {
                 self.seen[task] = TaskView::Nothing;
@@ -260,12 +262,14 @@ impl Machine {
         let (seen, progress) = (self.seen[task], self.job.progress[task].clone());
         self.seen[task] = TaskView::Nothing;
         self.reached[task][0] |= seen == TaskView::LetGo;
-        let failed =
-            matches!(progress.ending, Some(EndReason::Failed(_) | EndReason::Restart | EndReason::JobEnded));
+        let failed = matches!(
+            progress.ending,
+            Some(EndReason::Failed { .. } | EndReason::Restart | EndReason::JobEnded)
+        );
         let well = exit == Exit::Code(0) && !failed && seen != TaskView::Held
             || progress.ending == Some(EndReason::Served);
         self.reached[task][2] |= well;
-        self.step(Input::Ended { task, exit, note: None });
+        self.step(Input::Ended { task, exit, note: None, seen: Seen::default() });
     }
 
     /// Time passes until the job is over, and every program exits itself.

@@ -18,7 +18,12 @@ fn run(written: &Value) {
                 Action::Create { task, .. } => inputs.push_back(Input::Created(task)),
                 Action::Start(task) => {
                     inputs.push_back(Input::Started(task));
-                    inputs.push_back(Input::Ended { task, exit: Exit::Code(0), note: None });
+                    inputs.push_back(Input::Ended {
+                        task,
+                        exit: Exit::Code(0),
+                        note: None,
+                        seen: Seen::default(),
+                    });
                 }
                 action => last = Some(action),
             }

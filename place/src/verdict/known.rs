@@ -1,0 +1,98 @@
+//! The sentences of programs and the words of places, from the data file.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::Verdict;
+
+/// What the data file has.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Known {
+    /// The cause before its consequences: the first entry that fits a line decides.
+    sentences: Vec<Sentence>,
+    words: Vec<PlaceWord>,
+}
+
+/// A sentence of a program, library or tool.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sentence {
+    /// Parts of a line that are all in it.
+    line: Vec<String>,
+    /// The exit code that the attempt has with it.
+    #[serde(default)]
+    code: Option<u8>,
+    /// Whether it is about tasks with GPUs, or about those without.
+    #[serde(default)]
+    gpus: Option<bool>,
+    /// It says that a peer is gone: what happened to the peer is the cause.
+    #[serde(default)]
+    pub(super) is_consequence: bool,
+    /// What it means.
+    pub(super) verdict: Verdict,
+    /// What to do next.
+    pub(super) next: String,
+}
+
+/// A word of a place, such as the reason of a pod or the state of a Slurm job.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PlaceWord {
+    #[serde(rename = "word")]
+    text: String,
+    /// What it means.
+    pub(super) verdict: Verdict,
+    /// What to do next.
+    pub(super) next: String,
+}
+
+static KNOWN: LazyLock<Known> =
+    LazyLock::new(|| serde_json::from_str(include_str!("known.json")).expect("the table of this program"));
+
+/// The first known sentence in these lines, and the last line that has it.
+pub(super) fn sentence(
+    lines: &[String],
+    code: Option<u8>,
+    has_gpus: bool,
+) -> Option<(&'static Sentence, &str)> {
+    let fits = |sentence: &Sentence, line: &str| {
+        sentence.code.is_none_or(|needed| Some(needed) == code)
+            && sentence.gpus.is_none_or(|gpus| gpus == has_gpus)
+            && sentence.line.iter().all(|part| line.contains(part.as_str()))
+    };
+    KNOWN.sentences.iter().find_map(|sentence| {
+        let line = lines.iter().rfind(|line| fits(sentence, line))?;
+        Some((sentence, line.as_str()))
+    })
+}
+
+/// What a word of a place means, if it says more than the exit code.
+pub(super) fn word(word: &str) -> Option<&'static PlaceWord> {
+    KNOWN.words.iter().find(|known| known.text == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_sentence_is_hidden_by_one_before_it() {
+        for (number, sentence) in KNOWN.sentences.iter().enumerate() {
+            let line = sentence.line.join(" ");
+            let first =
+                super::sentence(std::slice::from_ref(&line), sentence.code, sentence.gpus == Some(true));
+            let first = first.unwrap().0;
+            assert!(std::ptr::eq(first, sentence), "entry {number} is hidden: {line}");
+            assert!(!sentence.next.is_empty() && !sentence.next.ends_with('.'), "{line}");
+        }
+    }
+
+    #[test]
+    fn words_are_there_once() {
+        for known in &KNOWN.words {
+            assert!(std::ptr::eq(word(&known.text).unwrap(), known), "{} is there twice", known.text);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+"""Tests the verdict on each kind of end: faults of one rank in a gang of four, named with the right task, cause and next step.
+
+docs/guides/operate.md has a table of what was said for each; `WROTE=FILE` writes its rows.
+"""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from command_line import SECONDS, run_roles
+from gang import gang
+
+pytestmark = [pytest.mark.isolated, pytest.mark.duration(30)]
+everybody = pytest.mark.accounts("root", slow="range")
+
+# What rank 2 does, the verdict, a part of the evidence, a part of the next step.
+FAULTS = {
+    "missing module": ("import not_there", "user error", "No module named 'not_there'", "image.python.packages"),
+    "crash": ("os.kill(os.getpid(), signal.SIGSEGV)", "user error", "SIGSEGV", "PYTHONFAULTHANDLER"),
+    "killed by a stranger": ("os.kill(os.getpid(), signal.SIGKILL)", "infrastructure", "SIGKILL", "find who killed it"),
+    "GPU out of memory": (
+        "raise RuntimeError('CUDA out of memory. Tried to allocate 20.00 GiB')", "out of memory", "20.00 GiB", "smaller batches",
+    ),
+    "bad GPU": (
+        "raise RuntimeError('CUDA error: uncorrectable ECC error encountered')", "node", "uncorrectable ECC", "drained",
+    ),
+    "full disk": ("raise OSError(28, 'No space left on device', '/data/x')", "node", "No space left on device", "free space"),
+    "no permission": ("open('/proc/sysrq-trigger', 'w') if os.getuid() else (_ for _ in ()).throw(PermissionError(13, 'Permission denied'))",
+                      "user error", "Permission denied", "owner and mode"),
+    "collective timeout": (
+        "print('[E] [Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3)', flush=True); os.abort()",
+        "stall", "Watchdog caught", "did not join",
+    ),
+    "own exit code": ("os._exit(3)", "user error", "exit 3", None),
+}
+
+
+def end_of(jobs, name, roles, code=1, end=r"failed: .*", **more):
+    """Runs a job to its bad end; returns the verdict on it, the seconds that it took, and its record."""
+    begin = time.monotonic()
+    events, record = run_roles(jobs, name, roles, code, end, **more)
+    seconds = time.monotonic() - begin
+    assert seconds < 60, f"{seconds} s"
+    verdict = record["end"]["verdict"]
+    last = events[-1]["detail"]
+    assert last["verdict"] == verdict, last
+    jobs.call("rm", "--force", name)
+    return verdict, seconds, record
+
+
+def wrote(fault, task, verdict):
+    """A row of the table in docs/guides/operate.md."""
+    if path := os.environ.get("WROTE"):
+        with Path(path).open("a") as rows:
+            evidence = "; ".join(verdict["evidence"])
+            rows.write(f"| {fault} | `{task}` | {verdict['kind']} | {evidence} | {verdict.get('next', '')} |\n")
+
+
+@everybody
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_faulty_rank_of_a_gang_is_named(all_jobs, fault):
+    what, kind, evidence, step = FAULTS[fault]
+    name = "verdict-" + fault.lower().replace(" ", "-")
+    verdict, _, record = end_of(all_jobs, name, gang(what), distributed={"framework": "ddp", "roles": ["rank"]})
+    assert record["end"]["task"] == "rank-2", record["end"]
+    assert verdict["kind"] == kind and evidence in "; ".join(verdict["evidence"]), verdict
+    assert (step or "") in verdict.get("next", "") and (step is None) == ("next" not in verdict), verdict
+    wrote(fault, "rank-2", verdict)
+
+
+@everybody
+def test_each_attempt_keeps_its_verdict(all_jobs):
+    """Also those before the last one; tasks that were stopped for another have none."""
+    role = {"run": "echo x >> $JOBC_JOB.$JOBC_INDEX; if [ $(wc -l < $JOBC_JOB.$JOBC_INDEX) = 1 ]; then import_; fi; sleep 0.5", "retry": {"max": 1, "backoff": "0s"}}
+    where = all_jobs.directory / "w"
+    where.mkdir(mode=0o777, exist_ok=True)
+    where.chmod(0o777)
+    role["workdir"], role["outputs"] = "/w", ["w"]
+    _, record = run_roles(all_jobs, "verdict-attempts", {"main": role}, 0, "succeeded: .*", outputs={"w": {"source": str(where), "mount": "/w"}})
+    task = record["tasks"][0]
+    assert task["earlier"][0]["verdict"]["kind"] == "user error", task
+    assert task["verdict"] == {"kind": "success"}, task
+    shown = all_jobs.call("inspect", "verdict-attempts").stdout
+    assert "main-0, attempt 1: exit 127: a command was not found (user error)" in shown, shown
+    all_jobs.call("rm", "--force", "verdict-attempts")
+
+
+@everybody
+def test_a_time_limit_and_a_missing_program_are_told_apart(all_jobs):
+    slow = {"main": {"run": "sleep 60", "timeout": "1s", "grace_period": "1s"}}
+    verdict, _, _ = end_of(all_jobs, "verdict-slow", slow)
+    assert (verdict["kind"], verdict["evidence"]) == ("timeout", ["time limit 1s reached"]), verdict
+    wrote("time limit", "main-0", verdict)
+    absent = {"main": {"run": ["no-such-program"]}}
+    verdict, _, _ = end_of(all_jobs, "verdict-absent", absent, end=r".*")
+    assert verdict["kind"] == "user error" and "no-such-program" in verdict["evidence"][0], verdict
+    wrote("missing program", "main-0", verdict)
+
+
+def test_used_up_memory_is_seen_by_the_kernels_counter(all_jobs):
+    """Whatever the program makes of it."""
+    role = gang("data = bytearray(200 << 20)", resources={"memory": "64MiB"})
+    verdict, _, record = end_of(all_jobs, "verdict-memory", role)
+    assert record["end"]["task"] == "rank-2" and verdict["kind"] == "out of memory", record["end"]
+    assert "64 MiB" in verdict["evidence"][0] and "resources.memory" in verdict["next"], verdict
+    wrote("memory used up", "rank-2", verdict)
+
+
+@everybody
+def test_a_lost_job_is_the_fault_of_who_killed_it(all_jobs):
+    run = all_jobs.run(all_jobs.job("verdict-lost"))
+    record = all_jobs.running("verdict-lost")
+    os.kill(record["supervisor"]["pid"], 9)
+    run.communicate(timeout=SECONDS)
+    record = all_jobs.until("verdict-lost", lambda record: record["state"] == "lost")
+    verdict = record["end"]["verdict"]
+    assert verdict["kind"] == "infrastructure" and "supervisor" in verdict["next"], verdict
+    assert {task["verdict"]["kind"] for task in record["tasks"]} == {"infrastructure"}, record["tasks"]
+    wrote("killed supervisor", "all", verdict)
+    all_jobs.call("rm", "--force", "verdict-lost")
+
+
+@everybody
+def test_people_and_programs_read_the_same(all_jobs):
+    run = all_jobs.call("run", *all_jobs.unenforced, all_jobs.job("verdict-shown", "import_x", instances=1))
+    assert "user error; " in run.stderr, run.stderr
+    table = all_jobs.call("ps", "verdict-shown").stdout
+    assert table.splitlines()[0].endswith("VERDICT") and "user error" in table, table
+    waited = all_jobs.call("wait", "verdict-shown").stdout
+    assert "\nverdict: user error" in waited and "\nnext: " in waited, waited
+    printed = all_jobs.call("wait", "--format", "json", "verdict-shown").stdout
+    assert json.loads(printed)["end"]["verdict"]["kind"] == "user error", printed
+    events = all_jobs.call("events", "verdict-shown").stdout
+    assert ", verdict: user error" in events, events
+    report = all_jobs.directory / "report.html"
+    all_jobs.call("report", "-o", str(report), "verdict-shown")
+    assert "user error" in report.read_text(), report
+    all_jobs.call("rm", "--force", "verdict-shown")
+
+
+@everybody
+def test_healthy_gangs_succeed_without_a_word(all_jobs):
+    verdicts = set()
+    for number in range(3):
+        name = f"verdict-healthy-{number}"
+        _, record = run_roles(all_jobs, name, gang(env={"STEPS": 5}), 0, "succeeded: .*")
+        verdicts |= {task["verdict"]["kind"] for task in record["tasks"]}
+        assert "verdict" not in record["end"], record["end"]
+        all_jobs.call("rm", "--force", name)
+    assert verdicts == {"success"}
