@@ -90,6 +90,8 @@ fn run_job_command(command: &JobCommand) -> ExitCode {
         JobCommand::Stats(stats) => commands::stats::run(stats),
         JobCommand::Top(top) => commands::top::run(top),
         JobCommand::Report(report) => commands::report::run(report),
+        JobCommand::History(history) => commands::history::run(history),
+        JobCommand::Metrics(metrics) => commands::metrics::run(metrics),
         JobCommand::Exec(exec) => commands::exec::run(exec),
         JobCommand::PortForward(forward) => commands::port_forward::run(forward),
         JobCommand::Copy(copy) => commands::copy::run(copy),

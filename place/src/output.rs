@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::event::Event;
+use crate::history::HistoryJob;
 use crate::job::{JobDetail, JobSummary};
 use crate::logs::Stream;
 use crate::metric::MetricNumber;
@@ -170,6 +171,7 @@ pub fn schema() -> String {
         ("ps", "`jobc ps`: the jobs.", generator.subschema_for::<Vec<ListedJob<'_>>>()),
         ("ps-job", "`jobc ps JOB`: its tasks.", generator.subschema_for::<Vec<TaskStatus>>()),
         ("ps-sweep", "`jobc ps SWEEP`: its jobs.", generator.subschema_for::<Vec<SweepJob<'_>>>()),
+        ("history", "`jobc history`: the jobs.", generator.subschema_for::<Vec<HistoryJob<'_>>>()),
         ("inspect", "`jobc inspect`: a job.", generator.subschema_for::<InspectedJob<'_>>()),
         ("wait", "A line of `jobc wait`: a job that has ended.", generator.subschema_for::<ListedJob<'_>>()),
         ("logs", "A line of `jobc logs`.", generator.subschema_for::<LogLine<'_>>()),

@@ -34,6 +34,22 @@ pub enum JobState {
 }
 
 impl JobState {
+    /// All states, in about the order of a life.
+    pub const ALL: [Self; 12] = [
+        Self::Queued,
+        Self::Suspended,
+        Self::Pending,
+        Self::Preparing,
+        Self::Running,
+        Self::Paused,
+        Self::Stopping,
+        Self::Succeeded,
+        Self::Failed,
+        Self::TimedOut,
+        Self::Stopped,
+        Self::Lost,
+    ];
+
     /// Whether this state is final.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::TimedOut | Self::Stopped | Self::Lost)

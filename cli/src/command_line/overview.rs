@@ -30,6 +30,8 @@ const GROUPS: [Group; 6] = [
             "stats",
             "top",
             "report",
+            "history",
+            "metrics",
             "port-forward",
             "copy",
             "trace",

@@ -7,6 +7,7 @@ mod duration;
 mod format;
 pub(crate) mod gpu;
 pub(crate) mod gpu_option;
+pub(crate) mod history;
 pub(crate) mod image;
 pub(crate) mod image_build;
 pub(crate) mod image_tools;

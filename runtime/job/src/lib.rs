@@ -6,7 +6,7 @@
 //! [`lifecycle`] decides the steps and has no side effects; [`supervisor`] carries out the decisions, with containers,
 //! [`ready`], [`logs`], [`metrics`] and the job file's own [`user_metrics`]. [`recover`] finds jobs whose supervisor was
 //! killed. [`sweep`] names the jobs of a matrix, and [`metric_choice`] picks a number to compare them by,
-//! of which [`metric_history`] has all values.
+//! of which [`metric_history`] has all values. [`history`] compares what jobs used with what they asked for.
 #![cfg(target_os = "linux")]
 #![allow(clippy::similar_names, reason = "uid and gid, list and last: the words of the subject")]
 
@@ -20,6 +20,7 @@ pub mod directory;
 pub mod discarded;
 mod disk_traffic;
 pub mod event;
+pub mod history;
 pub mod host_environment;
 pub mod lifecycle;
 pub mod local_place;

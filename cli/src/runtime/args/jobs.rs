@@ -7,6 +7,7 @@ use jobc_place::job_ref::JobRef;
 
 use super::duration::parse_duration;
 use super::format::OutputArgs;
+use super::history::{HistoryArgs, MetricsArgs};
 use super::metric::MetricArgs;
 use super::task_access::{CopyArgs, PortForwardArgs};
 use super::watch::{EventsArgs, LineFormatArgs, LogsArgs, ReportArgs, StatsArgs};
@@ -37,6 +38,15 @@ pub(crate) enum JobCommand {
     /// The report of a job shows the timeline, the resource usage, the exit status and the last output. The report of a
     /// sweep compares its jobs.
     Report(ReportArgs),
+    /// Show what jobs used, and suggest smaller limits
+    ///
+    /// A row is a role: peak CPUs and memory of a task of what it may use, and the GPU hours of the job. Samples of the
+    /// jobs on this host are the source; `jobc rm` and `jobc gc` remove them.
+    History(HistoryArgs),
+    /// Print metrics of the jobs on this host for Prometheus
+    ///
+    /// A timer that runs `jobc metrics --write DIR` keeps them up to date without a daemon.
+    Metrics(MetricsArgs),
     /// Run a command in a running task
     #[command(override_usage = "jobc exec [OPTIONS] [JOB] [TASK] [--] COMMAND...")]
     Exec(JobExecArgs),

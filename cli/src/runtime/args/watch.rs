@@ -74,6 +74,11 @@ pub(crate) struct ReportArgs {
     /// Write the reports of the jobs of a sweep too, next to its own, which links to them
     #[arg(long)]
     pub jobs: bool,
+    /// Write OpenTelemetry traces (OTLP in JSON) instead of a page [default file: `<job>.otlp.json`]
+    ///
+    /// The job is a span; its steps and the attempts of its tasks are spans below it.
+    #[arg(long, conflicts_with_all = ["jobs", "metric"])]
+    pub traces: bool,
     #[command(flatten)]
     pub metrics: MetricArgs,
     /// Job or sweep ID such as `train.2`, a name for its newest run, or a handle such as `lab/train` [default: the newest job
@@ -91,7 +96,7 @@ pub(crate) struct LineFormatArgs {
 }
 
 /// A time: a duration before now, or RFC 3339 with or without a zone; the default zone is UTC.
-fn parse_time(text: &str) -> Result<Time, String> {
+pub(super) fn parse_time(text: &str) -> Result<Time, String> {
     if let Ok(ago) = parse_duration(text) {
         let ago = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX);
         return Ok(Time::from_millis(Time::now().millis().saturating_sub(ago)));

@@ -19,11 +19,13 @@ mod series;
 mod sweep_page;
 mod tables;
 mod timeline;
+mod traces;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use jobc_place::job::JobSummary;
+use jobc_place::time::Time;
 use jobc_sys::error::{Error, Kind};
 
 use super::found::NamedJobs;
@@ -37,6 +39,9 @@ use sweep_page::SweepData;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     let found = newest::named_or_newest_subject(args.job.as_ref())?;
+    if args.traces {
+        return write_traces(args, &found);
+    }
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(file(&found.id())));
     if !found.is_sweep() {
         refuse_options_of_sweeps(args, &found)?;
@@ -78,6 +83,19 @@ fn refuse_options_of_sweeps(args: &ReportArgs, found: &NamedJobs) -> Result<()> 
     };
     let error = format!("{option} the jobs of a sweep, and `{}` is one job", found.id());
     Err(Failure::usage_error(Error::new(Kind::Config, error).help(help)))
+}
+
+/// Writes the spans of a job, or of all jobs of a sweep.
+fn write_traces(args: &ReportArgs, found: &NamedJobs) -> Result<ExitCode> {
+    let name = file(&found.id()).replace(".html", ".otlp.json");
+    let path = args.output.clone().unwrap_or_else(|| PathBuf::from(name));
+    let mut resources = vec![];
+    for job in found.members.jobs() {
+        let detail = found.place.inspect(&job.name)?;
+        let events = found.place.events(&job.name).unwrap_or_default();
+        resources.push(traces::resource_spans(&found.id_of(job), &detail, &events, Time::now()));
+    }
+    write(&path, &format!("{}\n", serde_json::json!({ "resourceSpans": resources })))
 }
 
 /// What a place, and the files here, have of a job.

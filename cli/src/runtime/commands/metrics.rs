@@ -1,0 +1,205 @@
+//! `jobc metrics`: the jobs of this host, as Prometheus reads them.
+
+mod exposition;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use jobc_job::directory::Directory;
+use jobc_job::metrics::LiveUsage;
+use jobc_job::record::Record;
+use jobc_place::state::JobState;
+use jobc_place::task::TaskStatus;
+use jobc_sys::error::{Error, Kind, describe};
+use jobc_sys::write_atomic::{Durability, write_atomic};
+
+use super::jobs::{Result, open_local};
+use crate::runtime::args::history::MetricsArgs;
+use crate::terminal;
+use exposition::{Exposition, Family, Type};
+
+/// The file that the textfile collector reads.
+const FILE: &str = "jobc.prom";
+
+const JOBS: Family = Family {
+    name: "jobc_jobs",
+    help: "Jobs of this user by state, as far as their records are kept.",
+    kind: Type::Gauge,
+};
+const SUBMITTED: Family = Family {
+    name: "jobc_job_submitted_timestamp_seconds",
+    help: "When a job that has not ended was submitted.",
+    kind: Type::Gauge,
+};
+const STARTED: Family = Family {
+    name: "jobc_job_started_timestamp_seconds",
+    help: "When the first task of a job that has not ended was started.",
+    kind: Type::Gauge,
+};
+const TASKS: Family = Family {
+    name: "jobc_job_tasks",
+    help: "Tasks of a job that has not ended, by state.",
+    kind: Type::Gauge,
+};
+const GPUS: Family =
+    Family { name: "jobc_job_gpus", help: "GPUs that a job that has not ended holds.", kind: Type::Gauge };
+const ATTEMPT: Family =
+    Family { name: "jobc_task_attempt", help: "The attempt of a task, from 1.", kind: Type::Gauge };
+const CPU: Family = Family {
+    name: "jobc_task_cpu_seconds_total",
+    help: "CPU time of the attempt of a task.",
+    kind: Type::Counter,
+};
+const MEMORY: Family =
+    Family { name: "jobc_task_memory_bytes", help: "Memory in use by a task.", kind: Type::Gauge };
+const MEMORY_LIMIT: Family =
+    Family { name: "jobc_task_memory_limit_bytes", help: "The memory limit of a task.", kind: Type::Gauge };
+const CPU_LIMIT: Family =
+    Family { name: "jobc_task_cpu_limit", help: "The CPU limit of a task in CPUs.", kind: Type::Gauge };
+const OOM_KILLS: Family = Family {
+    name: "jobc_task_oom_kills_total",
+    help: "Processes of the attempt of a task that the kernel killed for lack of memory.",
+    kind: Type::Counter,
+};
+const READ: Family = Family {
+    name: "jobc_task_read_bytes_total",
+    help: "Bytes that the attempt of a task read from disks.",
+    kind: Type::Counter,
+};
+const WRITTEN: Family = Family {
+    name: "jobc_task_written_bytes_total",
+    help: "Bytes that the attempt of a task wrote to disks.",
+    kind: Type::Counter,
+};
+const PIDS: Family =
+    Family { name: "jobc_task_processes", help: "Processes and threads of a task.", kind: Type::Gauge };
+const GPU_RATIO: Family = Family {
+    name: "jobc_task_gpu_utilization_ratio",
+    help: "Share of the time in which a GPU of a task was busy.",
+    kind: Type::Gauge,
+};
+const GPU_MEMORY: Family = Family {
+    name: "jobc_task_gpu_memory_bytes",
+    help: "Memory of a GPU that a task uses.",
+    kind: Type::Gauge,
+};
+const USER_METRIC: Family = Family {
+    name: "jobc_job_metric",
+    help: "The last value of a metric of the job file.",
+    kind: Type::Gauge,
+};
+
+pub(crate) fn run(args: &MetricsArgs) -> Result<ExitCode> {
+    let text = text(&open_local()?.records()?);
+    match &args.write {
+        Some(directory) => write(directory, &text)?,
+        None => terminal::print(&text),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Replaces the file in one step, readable by the user of the node exporter.
+fn write(directory: &Path, text: &str) -> Result<()> {
+    let path = directory.join(FILE);
+    write_atomic(&path, text.as_bytes(), 0o644, Durability::Rename).map_err(|error| {
+        let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+        Error::new(Kind::System, format!("cannot write `{}`: {}", path.display(), describe(errno)))
+            .help("name the directory of `--collector.textfile.directory`, which this user may write to")
+    })?;
+    Ok(())
+}
+
+/// All metrics.
+fn text(records: &[(Directory, Record)]) -> String {
+    let mut out = Exposition::default();
+    let mut states: BTreeMap<&str, u64> = JobState::ALL.iter().map(|state| (state.as_str(), 0)).collect();
+    for (_, record) in records {
+        *states.entry(record.state.as_str()).or_default() += 1;
+    }
+    for (state, count) in states {
+        out.add(&JOBS, &[("state", state)], count);
+    }
+    for (directory, record) in records.iter().filter(|(_, record)| !record.state.is_final()) {
+        of_job(&mut out, directory, record);
+    }
+    out.render()
+}
+
+fn of_job(out: &mut Exposition, directory: &Directory, record: &Record) {
+    let id = record.id.to_string();
+    let labels = [("name", record.id.name.as_str()), ("run", id.as_str())];
+    out.add(&SUBMITTED, &labels, seconds(record.submitted.millis()));
+    if let Some(started) = record.started {
+        out.add(&STARTED, &labels, seconds(started.millis()));
+    }
+    let mut states: BTreeMap<&str, u64> = BTreeMap::new();
+    for task in &record.tasks {
+        *states.entry(record.state_of(task)).or_default() += 1;
+    }
+    for (state, count) in states {
+        out.add(&TASKS, &[labels[0], labels[1], ("state", state)], count);
+    }
+    // Not `job`: that is the label of what Prometheus scrapes.
+    out.add(&GPUS, &labels, record.claim.leased.slots.len());
+    for metric in &record.metrics {
+        let task = metric.task.to_string();
+        let all = [labels[0], labels[1], ("task", task.as_str()), ("metric", metric.name.as_str())];
+        out.add(&USER_METRIC, &all, number(metric.value.0));
+    }
+    for sample in LiveUsage::new(directory).sample(record) {
+        let task = sample.task.to_string();
+        let labels = [labels[0], labels[1], ("role", sample.task.role.as_str()), ("task", task.as_str())];
+        out.add(&ATTEMPT, &labels, sample.attempt);
+        let usage = &sample.usage;
+        let numbers = [
+            (&MEMORY, usage.memory),
+            (&OOM_KILLS, usage.oom_kills),
+            (&READ, usage.read_bytes),
+            (&WRITTEN, usage.written_bytes),
+            (&PIDS, usage.pids),
+        ];
+        if let Some(usec) = usage.cpu_usec {
+            out.add(&CPU, &labels, format!("{}.{:06}", usec / 1_000_000, usec % 1_000_000));
+        }
+        for (family, number) in numbers {
+            if let Some(number) = number {
+                out.add(family, &labels, number);
+            }
+        }
+        if let Some(task) = record.task(&sample.task) {
+            limits(out, task, &labels);
+        }
+        for gpu in &sample.gpu {
+            let labels = [labels[0], labels[1], labels[2], labels[3], ("gpu", gpu.gpu.as_str())];
+            if let Some(percent) = gpu.utilization {
+                out.add(&GPU_RATIO, &labels, format!("{}.{:02}", percent / 100, percent % 100));
+            }
+            if let Some(memory) = gpu.memory {
+                out.add(&GPU_MEMORY, &labels, memory);
+            }
+        }
+    }
+}
+
+/// A number as Prometheus writes it.
+fn number(value: f64) -> String {
+    match value {
+        value if value.is_infinite() => if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned(),
+        value => value.to_string(),
+    }
+}
+
+fn limits(out: &mut Exposition, task: &TaskStatus, labels: &[(&'static str, &str)]) {
+    if let Some(bytes) = task.limits.get("memory_bytes") {
+        out.add(&MEMORY_LIMIT, labels, bytes);
+    }
+    if let Some(millis) = task.limits.get("cpu_millis") {
+        out.add(&CPU_LIMIT, labels, seconds(*millis));
+    }
+}
+
+/// Thousandths as a decimal number.
+fn seconds(millis: u64) -> String {
+    format!("{}.{:03}", millis / 1000, millis % 1000)
+}
