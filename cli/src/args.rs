@@ -24,6 +24,8 @@ pub(crate) struct JobArgs {
     /// A directory stands for the `job.yaml`, `job.yml` or `job.json` in it.
     #[arg(add = completion::job_files())]
     pub job: Option<Utf8PathBuf>,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
     /// Set a parameter (repeatable)
     ///
     /// Example: `--set epochs=3`. It takes precedence over `--params`.
@@ -55,6 +57,20 @@ pub(crate) struct JobArgs {
     /// GPU setup in OCI bundles besides the NVIDIA environment variables [default: from the target, or none]
     #[arg(long, value_enum, value_name = "MODE")]
     pub gpu_injection: Option<GpuInjectionArg>,
+}
+
+/// Which job of a file of another tool is read.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub(crate) struct SelectionArgs {
+    /// Job to read, from a file with several objects of Kubernetes that run pods
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Compose file that changes those before it (repeatable); no override file is read then
+    #[arg(long, short, value_name = "FILE", add = completion::files())]
+    pub file: Vec<Utf8PathBuf>,
+    /// Profile of a Compose file whose services are in the job (repeatable)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub profile: Vec<String>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -214,6 +230,7 @@ impl TestArgs {
     pub(crate) fn of_job(&self, job: Utf8PathBuf) -> JobArgs {
         JobArgs {
             job: Some(job),
+            selection: SelectionArgs::default(),
             set: vec![],
             params: vec![],
             target: self.target.clone(),
@@ -265,7 +282,7 @@ pub(crate) struct PlanArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ImportArgs {
     /// File of another tool, `-` for stdin, or a directory: then each file in it, as a table
-    #[arg(required_unless_present_any = ["command", "list"], conflicts_with = "command", add = completion::job_files())]
+    #[arg(required_unless_present_any = ["command", "list", "file"], conflicts_with = "command", add = completion::job_files())]
     pub job: Option<Utf8PathBuf>,
     /// Job file to write [default: stdout]; for a directory, the directory of the job files
     #[arg(long, short, value_name = "FILE", add = completion::files())]
@@ -279,9 +296,8 @@ pub(crate) struct ImportArgs {
     /// List the formats, or the options of one and what each becomes
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["job", "command"])]
     pub list: Option<String>,
-    /// Job to import, from a file with several objects of Kubernetes that run pods
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
     /// Overwrite existing files
     #[arg(long)]
     pub force: bool,

@@ -7,10 +7,11 @@ use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::backend::Losses;
 use jobc_compiler::compile::Request;
 use jobc_compiler::files;
+use jobc_compiler::import::Selection;
 use jobc_compiler::lock::Locking;
 use jobc_compiler::source::{Source, SourceId, Sources};
 
-use crate::args::JobArgs;
+use crate::args::{JobArgs, SelectionArgs};
 use crate::disk::DiskFiles;
 use crate::platform::files::canonicalize;
 use crate::plugins::InstalledPlugins;
@@ -29,6 +30,7 @@ pub(crate) struct Input {
     /// The targets file, if there is one.
     pub targets: Option<SourceId>,
     params: Vec<SourceId>,
+    selection: Selection,
 }
 
 /// Why an input cannot be used, as a message.
@@ -69,8 +71,9 @@ impl Input {
             .iter()
             .map(|path| Ok(sources.add(Source::new(path.clone(), read(path)?))))
             .collect::<Result<_, _>>()?;
+        let selection = selection(&args.selection, &mut sources)?;
         let files = DiskFiles::new(directory.clone());
-        Ok(Self { sources, directory, files, plugins, job, targets, params })
+        Ok(Self { sources, directory, files, plugins, job, targets, params, selection })
     }
 
     /// The request to the compiler; `to_job` is the way from an output directory back to the job.
@@ -84,6 +87,7 @@ impl Input {
             targets: self.targets,
             set: args.set.clone(),
             params: self.params.clone(),
+            selection: self.selection.clone(),
             only_targets: args.target.clone(),
             default_target: None,
             run_here: false,
@@ -103,6 +107,22 @@ impl Input {
             to_job,
         }
     }
+}
+
+/// What the user chooses of a file of another tool; the named files are added to the sources.
+pub(crate) fn selection(args: &SelectionArgs, sources: &mut Sources) -> Result<Selection, InputError> {
+    let mut files = Vec::new();
+    for path in &args.file {
+        files.push(sources.add(read_source(path)?));
+    }
+    let only_named = !files.is_empty();
+    Ok(Selection {
+        name: args.name.clone(),
+        files,
+        profiles: args.profile.clone(),
+        is_sketch: false,
+        only_named,
+    })
 }
 
 /// Reads a file, or stdin for `-`, with its name in findings.

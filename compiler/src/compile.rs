@@ -18,6 +18,7 @@ use crate::diagnostic::{Code, Diagnostic, DocumentId, Place, Sink, codes};
 use crate::document::Document;
 use crate::expand::{Environment, Groups, Overrides, expand, merge_findings, with_groups};
 use crate::files::Files;
+use crate::import::Selection;
 use crate::lock::{Lock, Locking};
 use crate::lower::{BackendOutput, OnRefusal};
 use crate::provenance::Provenance;
@@ -37,6 +38,8 @@ pub struct Request<'a> {
     pub set: Vec<(String, String)>,
     /// `--params FILE`, in order.
     pub params: Vec<SourceId>,
+    /// Which job of a file of another tool is read.
+    pub selection: Selection,
     /// The targets requested by name; empty: the file's defaults, else all of the file, else
     /// [`DEFAULT_TARGET`](crate::built_in_targets::DEFAULT_TARGET).
     pub only_targets: Vec<String>,
@@ -147,7 +150,7 @@ pub fn plan_document(
     let format = import::text_format(sources.get(request.job));
     let format = format.or_else(|| document.as_ref().and_then(import::format_of));
     let original = document.clone().filter(|_| format.is_some());
-    let document = document.and_then(|d| import::import(d, sources, request.files, sink));
+    let document = document.and_then(|d| import::import(d, sources, request.files, &request.selection, sink));
     let targets = targets_document.as_ref().and_then(|d| validate::targets(d, sink));
     let planned = document
         .as_ref()

@@ -20,6 +20,7 @@ mod options;
 mod paths;
 mod read;
 mod sbatch;
+mod selection;
 mod tables;
 mod values;
 mod words;
@@ -33,6 +34,7 @@ use crate::source::{Source, SourceId, Sources, Span};
 pub use account::{Account, Line, Outcome, Row};
 pub use field_names::in_its_words;
 pub(crate) use read::{Comments, Read, comment_lines};
+pub use selection::Selection;
 pub use tables::{FORMATS, table};
 
 /// Reads a text of another tool that is neither YAML nor JSON; `None` for other texts.
@@ -56,7 +58,7 @@ pub fn text_format(source: &Source) -> Option<Format> {
 }
 
 /// Reads a job file of any format up to a document: that of another text, or what is parsed.
-pub fn document(sources: &Sources, id: SourceId, files: &dyn Files, sink: &mut Sink) -> Option<Document> {
+pub fn document(sources: &mut Sources, id: SourceId, files: &dyn Files, sink: &mut Sink) -> Option<Document> {
     match text_format(sources.get(id)) {
         Some(_) => read_text(sources, id, files, sink).and_then(|read| read.document),
         None => parse(sources, id, sink),
@@ -67,10 +69,18 @@ pub fn document(sources: &Sources, id: SourceId, files: &dyn Files, sink: &mut S
 ///
 /// Supported are Compose, manifests of Kubernetes, OpenPAI's protocol v2, and v1 with the short template `{jobName, image, dataDir, outputDir,
 /// taskRoles}`. Returns `None` if the file has errors.
-pub fn import(document: Document, sources: &Sources, files: &dyn Files, sink: &mut Sink) -> Option<Document> {
+pub fn import(
+    document: Document,
+    sources: &mut Sources,
+    files: &dyn Files,
+    selection: &Selection,
+    sink: &mut Sink,
+) -> Option<Document> {
     match recognise(&document) {
         Form::Own => Some(document),
-        Form::Compose | Form::Kubernetes => read_document(&document, sources, files, None, sink)?.document,
+        Form::Compose | Form::Kubernetes => {
+            read_document(&document, sources, files, selection, sink)?.document
+        }
         Form::OpenpaiV1 => openpai_v1::import(&document, sink),
         Form::OpenpaiV2 => {
             let apart = second_document(sink);
@@ -79,18 +89,17 @@ pub fn import(document: Document, sources: &Sources, files: &dyn Files, sink: &m
     }
 }
 
-/// Reads a document of a format whose parts are accounted for; `None` for other documents. `only` is the name of the job to
-/// read, where the file has several.
+/// Reads a document of a format whose parts are accounted for; `None` for other documents.
 pub(crate) fn read_document(
     document: &Document,
-    sources: &Sources,
+    sources: &mut Sources,
     files: &dyn Files,
-    only: Option<&str>,
+    selection: &Selection,
     sink: &mut Sink,
 ) -> Option<Read> {
     let read = match recognise(document) {
-        Form::Compose => compose::read(document, sources, files, sink),
-        Form::Kubernetes => kubernetes::read(document, sources, only, sink),
+        Form::Compose => compose::read(document, sources, files, selection, sink),
+        Form::Kubernetes => kubernetes::read(document, sources, selection.name.as_deref(), sink),
         _ => return None,
     };
     read.account.summarize(sources, sink);

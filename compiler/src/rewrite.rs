@@ -12,8 +12,8 @@ use crate::document::{Document, Entry, Node, Value};
 use crate::emit;
 use crate::files::Files;
 use crate::import::{
-    Account, Comments as CommentLines, Format, Read, comment_lines, import, in_its_words, is_foreign,
-    read_document, read_text, text_format,
+    Account, Comments as CommentLines, Format, Read, Selection, comment_lines, import, in_its_words,
+    is_foreign, read_document, read_text, text_format,
 };
 use crate::openpai::without_commands;
 use crate::parse::parse;
@@ -31,38 +31,31 @@ pub enum RewriteResult {
     Refused,
 }
 
-/// Rewrites a job, and says what became of each part of the file. `only` is the name of the job to read, where the file has
-/// several.
+/// Rewrites a job, and says what became of each part of the file.
 pub fn rewrite(
     sources: &mut Sources,
     job: SourceId,
     files: &dyn Files,
-    only: Option<&str>,
+    selection: &Selection,
     sink: &mut Sink,
 ) -> (RewriteResult, Account) {
     if let Some(format) = text_format(sources.get(job)) {
         return match read_text(sources, job, files, sink) {
-            Some(read) => finish(read, format, sources, job, sink),
+            Some(read) => finish(read, format, sources, sink),
             None => (RewriteResult::Refused, Account::default()),
         };
     }
     let Some(original) = parse(sources, job, sink) else {
         return (RewriteResult::Refused, Account::default());
     };
-    if let Some(read) = read_document(&original, sources, files, only, sink) {
-        return finish(read, Format::Compose, sources, job, sink);
+    if let Some(read) = read_document(&original, sources, files, selection, sink) {
+        return finish(read, Format::Compose, sources, sink);
     }
     (rewrite_document(&original, sources, job, files, sink), Account::default())
 }
 
 /// Writes what was read.
-fn finish(
-    read: Read,
-    format: Format,
-    sources: &Sources,
-    job: SourceId,
-    sink: &mut Sink,
-) -> (RewriteResult, Account) {
+fn finish(read: Read, format: Format, sources: &Sources, sink: &mut Sink) -> (RewriteResult, Account) {
     let targets = read.targets.as_ref().map(targets_file);
     let document = read.document.filter(|document| {
         let is_sound = validate::validate(document, sink);
@@ -70,7 +63,7 @@ fn finish(
         is_sound && !sink.has_errors()
     });
     let result = document.map_or(RewriteResult::Refused, |document| {
-        let text = with_comments(written(&document), &document, read.comments, sources.get(job));
+        let text = with_comments(written(&document), &document, read.comments, sources);
         RewriteResult::Job(text, targets)
     });
     in_its_words(format, sink);
@@ -80,7 +73,7 @@ fn finish(
 /// Rewrites a job in YAML or JSON.
 fn rewrite_document(
     original: &Document,
-    sources: &Sources,
+    sources: &mut Sources,
     job: SourceId,
     files: &dyn Files,
     sink: &mut Sink,
@@ -96,7 +89,8 @@ fn rewrite_document(
     if !is_foreign(original) {
         return if sink.has_errors() { RewriteResult::Refused } else { RewriteResult::Own };
     }
-    let Some(mut document) = import(original.clone(), sources, files, sink).filter(|_| !sink.has_errors())
+    let Some(mut document) =
+        import(original.clone(), sources, files, &Selection::default(), sink).filter(|_| !sink.has_errors())
     else {
         return RewriteResult::Refused;
     };
@@ -107,8 +101,8 @@ fn rewrite_document(
     }
     leave_out_commands(&mut document);
     let text = emit::to_yaml(&document.to_json());
-    let comments = comment_lines(original, sources.get(job));
-    RewriteResult::Job(with_comments(text, &document, comments, sources.get(job)), None)
+    let comments = vec![(job, comment_lines(original, sources.get(job)))];
+    RewriteResult::Job(with_comments(text, &document, comments, sources), None)
 }
 
 /// Whether a document has a key that only job files have together.
@@ -186,18 +180,29 @@ struct CommentPlacement {
     behind: bool,
 }
 
-/// Puts the original's comments into the text that was made of it.
-fn with_comments(text: String, document: &Document, lines: CommentLines, source: &Source) -> String {
+/// Puts the comments of the originals into the text that was made of them.
+fn with_comments(
+    text: String,
+    document: &Document,
+    comments: Vec<(SourceId, CommentLines)>,
+    sources: &Sources,
+) -> String {
     let mut made = Sources::new();
     let id = made.add(Source::new("job.yaml", text.as_str()));
     let Some(written) = parse(&made, id, &mut Sink::new()) else { return text };
-    let mut comments = Comments { lines, source, used: BTreeSet::new(), keys: vec![], placed: vec![] };
-    comments.walk(&document.root, &written.root, made.get(id));
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    comments.take_rest(lines.len());
+    let mut placed = Vec::new();
+    for (of, comments) in comments {
+        let source = sources.get(of);
+        let mut comments =
+            Comments { lines: comments, of, source, used: BTreeSet::new(), keys: vec![], placed: vec![] };
+        comments.walk(&document.root, &written.root, made.get(id));
+        comments.take_rest(lines.len());
+        placed.extend(comments.placed);
+    }
     // From the end, so that lines keep their numbers; after a line before above it, for the same reason.
-    comments.placed.sort_by_key(|comment| (std::cmp::Reverse(comment.line), !comment.behind));
-    for comment in comments.placed {
+    placed.sort_by_key(|comment| (std::cmp::Reverse(comment.line), !comment.behind));
+    for comment in placed {
         if comment.behind {
             lines[comment.line].push_str(&format!("  # {}", comment.text));
         } else {
@@ -211,6 +216,8 @@ fn with_comments(text: String, document: &Document, lines: CommentLines, source:
 
 struct Comments<'a> {
     lines: IndexMap<usize, (String, bool)>,
+    /// The file whose comments they are.
+    of: SourceId,
     source: &'a Source,
     used: BTreeSet<usize>,
     /// The line of each key in the original, with its line and indentation in the output.
@@ -227,6 +234,10 @@ impl Comments<'_> {
             let Some(to) = to else { continue };
             let place = made.line_column(to.key_span.start);
             let (line, indent) = (place.line as usize - 1, place.column as usize - 1);
+            if entry.key_span.source != self.of {
+                self.walk(&entry.value, &to.value, made);
+                continue;
+            }
             let from = self.source.line_column(entry.key_span.start).line as usize - 1;
             self.keys.push((from, line, indent));
             self.take(entry, line, indent, single(&entry.value));
@@ -243,7 +254,7 @@ impl Comments<'_> {
             number -= 1;
             above.insert(0, number);
         }
-        if entry.key == "run" {
+        if entry.key == "run" && entry.value.span.source == self.of {
             let end = self.source.line_column(entry.value.span.end).line as usize - 1;
             above.extend((key + 1..=end).filter(|number| self.is_whole(*number)));
         }
@@ -254,6 +265,7 @@ impl Comments<'_> {
         }
         let value = self.source.line_column(entry.value.span.end).line as usize - 1;
         if one_line
+            && entry.value.span.source == self.of
             && value == key
             && self.lines.get(&key).is_some_and(|(_, whole)| !whole)
             && self.used.insert(key)

@@ -29,6 +29,7 @@ pub fn build(job: &str, targets: Option<&str>) {
         targets,
         set: Vec::new(),
         params: Vec::new(),
+        selection: jobc_compiler::import::Selection::default(),
         only_targets,
         default_target: None,
         run_here: false,

@@ -68,7 +68,7 @@ fn unpack(code: Code, name: String, snapshot: &Utf8Path, directory: &Utf8Path) -
         std::fs::create_dir_all(path.parent().expect("a directory")).expect("the directory can be made");
         std::fs::write(&path, text).expect("the file can be written");
     }
-    let is_job = |path: &str| ["job.yaml", "job.json"].contains(&path);
+    let is_job = |path: &str| ["job.yaml", "job.json", "compose.yaml"].contains(&path);
     let job = files.iter().find(|(path, _)| is_job(path) || files.len() == 1);
     let (job, _) = job.unwrap_or_else(|| {
         panic!("{snapshot}: has neither `==== job.yaml` nor one file before `==== short`")

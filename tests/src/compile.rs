@@ -186,6 +186,7 @@ impl Case<'_> {
             targets,
             set: self.arguments.set,
             params,
+            selection: jobc_compiler::import::Selection::default(),
             only_targets: self.arguments.targets,
             default_target: None,
             run_here: false,

@@ -13,6 +13,7 @@ use jobc_compiler::diagnostic::{Severity, Sink};
 use jobc_compiler::document::{Node, Value};
 use jobc_compiler::format::format;
 use jobc_compiler::import::Account;
+use jobc_compiler::import::Selection;
 use jobc_compiler::parse::parse;
 use jobc_compiler::rewrite::{RewriteResult, rewrite};
 use jobc_compiler::source::{Source, Sources, Span};
@@ -36,7 +37,8 @@ fn import(name: &str, text: &str, only: Option<&str>) -> Imported {
     let mut sources = Sources::new();
     let id = sources.add(Source::new(name, text));
     let mut sink = Sink::new();
-    let (result, account) = rewrite(&mut sources, id, &DiskFiles(directory()), only, &mut sink);
+    let selection = Selection { name: only.map(str::to_owned), ..Selection::default() };
+    let (result, account) = rewrite(&mut sources, id, &DiskFiles(directory()), &selection, &mut sink);
     let findings = sink.finish();
     let is_refused = findings.iter().any(|found| found.severity == Severity::Error);
     assert_eq!(

@@ -168,9 +168,13 @@ fn what_import_writes_is_the_same_job() {
         let mut sources = Sources::new();
         let id = sources.add(Source::new(name(&path), text.as_str()));
         let mut sink = Sink::new();
-        let (RewriteResult::Job(job, _), _) =
-            rewrite(&mut sources, id, &MemoryFiles::default(), None, &mut sink)
-        else {
+        let (RewriteResult::Job(job, _), _) = rewrite(
+            &mut sources,
+            id,
+            &MemoryFiles::default(),
+            &jobc_compiler::import::Selection::default(),
+            &mut sink,
+        ) else {
             panic!("{path} is not rewritten: {:?}", sink.diagnostics());
         };
         // Comments are kept as they were.

@@ -146,6 +146,7 @@ pub(super) fn plans(job: &Value, ask: &Selection) -> Result<Vec<JobPlan>, (Sourc
         targets,
         set: vec![],
         params: vec![],
+        selection: jobc_compiler::import::Selection::default(),
         only_targets: only,
         default_target: None,
         run_here: false,

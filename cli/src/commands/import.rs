@@ -7,6 +7,7 @@ use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::diagnostic::Sink;
+use jobc_compiler::import::Selection;
 use jobc_compiler::rewrite::{RewriteResult, rewrite};
 use jobc_compiler::source::{Source, Sources};
 use jobc_schema::shell;
@@ -14,7 +15,7 @@ use jobc_schema::shell;
 use super::schema::modeline;
 use crate::args::{FormatArg, ImportArgs, SchemaArg};
 use crate::disk::DiskFiles;
-use crate::input::{InputError, absolute, directory_of, read_source, reason};
+use crate::input::{InputError, absolute, directory_of, read_source, reason, selection};
 use crate::outcome::Outcome;
 use crate::{report, terminal};
 
@@ -34,9 +35,18 @@ pub(crate) fn run(import: &ImportArgs, format: FormatArg) -> Outcome {
     };
     let mut sources = Sources::new();
     let id = sources.add(source);
+    let mut named = import.selection.clone();
+    if import.job.is_none() && !named.file.is_empty() {
+        named.file.remove(0);
+    }
+    let selection = match selection(&named, &mut sources) {
+        Ok(selection) => {
+            Selection { only_named: !import.selection.file.is_empty(), is_sketch: true, ..selection }
+        }
+        Err(why) => return super::report_input_error(&why),
+    };
     let mut sink = Sink::new();
-    let (rewritten, account) =
-        rewrite(&mut sources, id, &DiskFiles::new(directory), import.name.as_deref(), &mut sink);
+    let (rewritten, account) = rewrite(&mut sources, id, &DiskFiles::new(directory), &selection, &mut sink);
     if import.explain {
         return account::explain(&account, &rewritten, &sources, sink, format);
     }
@@ -80,7 +90,7 @@ pub(crate) fn run(import: &ImportArgs, format: FormatArg) -> Outcome {
 
 /// What to import, and the directory that its paths are relative to.
 fn source(import: &ImportArgs) -> Result<(Source, Utf8PathBuf), InputError> {
-    match &import.job {
+    match import.job.as_ref().or(import.selection.file.first()) {
         Some(path) if path != "-" => Ok((read_source(path)?, directory_of(path)?)),
         Some(path) => Ok((read_source(path)?, absolute(Utf8Path::new("."))?)),
         None => {

@@ -24,6 +24,7 @@ fn request<'a>(
         targets: None,
         set: vec![],
         params: vec![],
+        selection: crate::import::Selection::default(),
         only_targets: vec!["local".to_owned()],
         default_target: None,
         only_backends: vec![],

@@ -353,4 +353,5 @@ codes! {
     IMPORT_TARGET "J0634" "parts of another tool's file are settings of a cluster";
     IMPORT_IGNORED "J0635" "a line without effect in another tool's file";
     IMPORT_SEVERAL "J0636" "a file of another tool with several jobs";
+    IMPORT_WITH "J0637" "another file is read with a file of another tool";
 }

@@ -36,6 +36,9 @@ pub enum Outcome {
 /// A row as `--format json` prints it.
 #[derive(Debug, Serialize)]
 pub struct Line<'a> {
+    /// The path of a file beside the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<&'a str>,
     /// The line of the file, from 1.
     pub line: u32,
     /// The column, from 1.
@@ -81,7 +84,9 @@ impl Account {
 
     /// The rows as they are printed.
     pub fn lines<'a>(&'a self, sources: &'a Sources) -> Vec<Line<'a>> {
+        let first = self.rows().first().map(|row| row.span.source);
         let line = |row: &'a Row| {
+            let file = sources.get(row.span.source).path();
             let at = sources.get(row.span.source).line_column(row.span.start);
             let (outcome, becomes, code) = match &row.outcome {
                 Outcome::Field(path) => ("field", path, None),
@@ -90,6 +95,7 @@ impl Account {
                 Outcome::Finding(code, message) => ("finding", message, Some(code.as_str())),
             };
             Line {
+                file: (Some(row.span.source) != first).then_some(file.as_str()),
                 line: at.line,
                 column: at.column,
                 source: sources.slice(row.span),

@@ -1,24 +1,31 @@
 //! Compose files: each service becomes a role.
 //!
-//! One file is read, as `docker compose` reads it alone: anchors, merge keys and `extends` within it are merged, `.env` and
-//! `env_file` are read, and services with a profile are left out.
+//! The files of a project are read as `docker compose` reads them: override files, `include`, `extends`, anchors and merge
+//! keys are merged, `.env` and `env_file` are read, and services with a profile start only if that is named.
 
 mod keys;
+mod load;
+mod merge;
 mod names;
+mod paths;
 mod project;
 mod service;
 mod text;
 
 use crate::diagnostic::{Sink, codes};
-use crate::document::{Document, Entry, Node, Value};
+use crate::document::{Document, Entry, Node};
 use crate::files::Files;
 use crate::openpai::{MAX_JOB_NAME, MAX_ROLE_NAME, converted};
 use crate::source::Sources;
+use crate::suggest;
 
 use super::container::select_mounts;
 use super::draft::Draft;
 use super::nodes::string;
-use super::read::{Comments, Read, comment_lines};
+use super::read::{Read, comment_lines};
+use super::selection::Selection;
+use super::values::texts;
+use load::Loader;
 use names::Names;
 use project::Project;
 use text::Variables;
@@ -40,15 +47,26 @@ pub(super) fn is_compose(root: &Node) -> bool {
 }
 
 /// Reads a Compose file.
-pub(super) fn read(document: &Document, sources: &Sources, files: &dyn Files, sink: &mut Sink) -> Read {
+pub(super) fn read(
+    document: &Document,
+    sources: &mut Sources,
+    files: &dyn Files,
+    selection: &Selection,
+    sink: &mut Sink,
+) -> Read {
     sink.retain(|found| !ALLOWED.contains(&found.code));
     let errors = sink.error_count();
-    let root = &document.root;
-    let first = root.entries().first().map_or(root.span, |entry| entry.key_span);
+    let first = document.root.entries().first().map_or(document.root.span, |entry| entry.key_span);
     let mut draft = Draft::new(first, sink);
-    let path = sources.get(root.span.source).path().to_owned();
+    draft.is_sketch = selection.is_sketch;
+    let main = document.root.span.source;
+    let path = sources.get(main).path().to_owned();
     let directory = path.parent().and_then(camino::Utf8Path::file_name);
-    let variables = Variables::read(files);
+    let mut variables = Variables::read(files);
+    let loader = Loader::new(&document.root, sources, files, &mut variables, &mut draft);
+    let (root, others) = loader.project(&document.root, selection);
+    let root = &root;
+    draft.sink.retain(|found| !ALLOWED.contains(&found.code));
     let name = root.get("name").and_then(Node::as_str).map(str::to_owned);
     let name = name.map(|name| variables.interpolate(&name, first, &mut draft));
     let ours = name.as_deref().or(directory).and_then(|name| converted(name, MAX_JOB_NAME, false));
@@ -56,17 +74,7 @@ pub(super) fn read(document: &Document, sources: &Sources, files: &dyn Files, si
     top_level(root, &mut draft);
 
     let services = root.get("services").map_or(&[][..], Node::entries);
-    let merged: Vec<(&Entry, Vec<Entry>)> =
-        services.iter().map(|service| (service, extended(service, services, sources, &mut draft))).collect();
-    let has_profile = |entries: &[Entry]| {
-        entries.iter().any(|entry| entry.key == "profiles" && !entry.value.items().is_empty())
-    };
-    let all = merged.iter().all(|(_, entries)| has_profile(entries));
-    let (chosen, left): (Vec<_>, Vec<_>) =
-        merged.into_iter().partition(|(_, entries)| all || !has_profile(entries));
-    for (service, _) in &left {
-        draft.note(service.key_span, "the service has a profile, and starts only if that is asked for");
-    }
+    let chosen = chosen(services, &profiles(selection, &variables), &mut draft);
     let project = Project {
         root,
         files,
@@ -76,7 +84,7 @@ pub(super) fn read(document: &Document, sources: &Sources, files: &dyn Files, si
         is_single: chosen.len() == 1,
     };
     let mut mounts = Vec::new();
-    for (service, entries) in &chosen {
+    for &(service, entries) in &chosen {
         let Some(role) = converted(&service.key, MAX_ROLE_NAME, true) else {
             draft.invalid(service.key_span, format!("`{}` has no letter or digit of ASCII", service.key), "");
             continue;
@@ -99,10 +107,52 @@ pub(super) fn read(document: &Document, sources: &Sources, files: &dyn Files, si
         select_mounts(&mounts, &mut draft);
     }
     let has_errors = draft.sink.error_count() > errors;
-    let comments = comment_lines(document, sources.get(root.span.source));
+    let mut comments = vec![(main, comment_lines(document, sources.get(main)))];
+    comments.extend(others.iter().map(|(id, other)| (*id, comment_lines(other, sources.get(*id)))));
     let (document, targets, account) = draft.finish();
-    let comments: Comments = comments;
     Read { document: (!has_errors).then_some(document), targets, account, comments }
+}
+
+/// The profiles that are named: by the user, else in `.env`.
+fn profiles(selection: &Selection, variables: &Variables) -> Vec<String> {
+    if !selection.profiles.is_empty() {
+        return selection.profiles.clone();
+    }
+    let names = variables.get("COMPOSE_PROFILES").unwrap_or_default();
+    names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// The services that start, each with its keys: those without a profile, and those with one that is named. Where all have
+/// one and none is named, all start.
+fn chosen<'s>(
+    services: &'s [Entry],
+    named: &[String],
+    draft: &mut Draft<'_>,
+) -> Vec<(&'s Entry, &'s [Entry])> {
+    let profiles = |service: &Entry| service.value.get("profiles").map(texts).unwrap_or_default();
+    for name in named.iter().filter(|name| *name != "*") {
+        let of_all: Vec<String> =
+            services.iter().flat_map(|service| profiles(service).into_iter().map(|(text, _)| text)).collect();
+        if let (false, Some(service)) = (of_all.contains(name), services.first()) {
+            let known = of_all.iter().map(String::as_str);
+            let near = suggest::nearest(name, known).map(|near| format!("; did you mean `{near}`?"));
+            let message = format!("no service has the profile `{name}`{}", near.unwrap_or_default());
+            draft.invalid(service.key_span, message, "");
+        }
+    }
+    let is_named = |service: &Entry| {
+        let own = profiles(service);
+        own.is_empty() || own.iter().any(|(own, _)| named.iter().any(|name| name == own || name == "*"))
+    };
+    let all = named.is_empty() && services.iter().all(|service| !profiles(service).is_empty());
+    let (chosen, left): (Vec<&Entry>, Vec<&Entry>) =
+        services.iter().partition(|service| all || is_named(service));
+    for service in left {
+        let own = profiles(service).into_iter().next().map(|(name, _)| name).unwrap_or_default();
+        let why = format!("the service has a profile: `--profile {own}` brings it into the job");
+        draft.note(service.key_span, why);
+    }
+    chosen.into_iter().map(|service| (service, service.value.entries())).collect()
 }
 
 /// Accounts for the keys beside `services`.
@@ -115,11 +165,6 @@ fn top_level(root: &Node, draft: &mut Draft<'_>) {
             "networks" => draft.note(entry.key_span, "a job has one network for all its roles"),
             "volumes" => draft.note(entry.key_span, "a named volume is a directory beside the job file"),
             "secrets" | "configs" => draft.note(entry.key_span, "read where services name them"),
-            "include" => draft.refuse(
-                entry.key_span,
-                "the file includes others",
-                "`docker compose config > compose.all.yaml` writes one file of all; import that",
-            ),
             "models" => draft.refuse(
                 entry.key_span,
                 "models that Docker runs",
@@ -131,74 +176,4 @@ fn top_level(root: &Node, draft: &mut Draft<'_>) {
             key => draft.invalid(entry.key_span, format!("unknown key `{key}` of a Compose file"), ""),
         }
     }
-}
-
-/// The keys of a service with those of the service that it extends, and without those that `!reset` removes.
-fn extended(service: &Entry, services: &[Entry], sources: &Sources, draft: &mut Draft<'_>) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = service.value.entries().to_vec();
-    let mut seen = vec![service.key.clone()];
-    let mut extends = entries.iter().find(|entry| entry.key == "extends").cloned();
-    while let Some(entry) = extends.take() {
-        let name = match &entry.value.value {
-            Value::String(name) => Some(name.clone()),
-            _ => entry.value.get("service").and_then(Node::as_str).map(str::to_owned),
-        };
-        let other = name.as_ref().and_then(|name| services.iter().find(|service| service.key == *name));
-        match (other, name) {
-            _ if entry.value.get("file").is_some() => draft.refuse(
-                entry.key_span,
-                "the service extends one of another file",
-                "`docker compose config > compose.all.yaml` writes one file of all; import that",
-            ),
-            (Some(_), Some(name)) if seen.contains(&name) => {
-                draft.invalid(entry.key_span, format!("`{name}` extends itself"), "");
-            }
-            (Some(other), Some(name)) => {
-                draft.account.field(entry.key_span, format!("roles.{}", service.key));
-                seen.push(name);
-                extends = other.value.entries().iter().find(|entry| entry.key == "extends").cloned();
-                let base = other.value.entries().iter().filter(|entry| entry.key != "extends");
-                entries = merge(base.cloned().collect(), entries);
-            }
-            (_, name) => {
-                draft.invalid(entry.key_span, format!("unknown service `{}`", name.unwrap_or_default()), "");
-            }
-        }
-    }
-    let is_reset = |entry: &Entry| {
-        let source = sources.get(entry.value.span.source);
-        source.text()[..entry.value.span.start as usize].trim_end().ends_with("!reset")
-    };
-    let (reset, kept): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(is_reset);
-    for entry in reset {
-        draft.note(entry.key_span, "removed by `!reset`");
-    }
-    kept.into_iter().filter(|entry| entry.key != "extends").collect()
-}
-
-/// Merges maps as Compose does: maps deeply, lists one after the other; commands and checks are replaced.
-fn merge(mut base: Vec<Entry>, over: Vec<Entry>) -> Vec<Entry> {
-    for entry in over {
-        let Some(at) = base.iter().position(|known| known.key == entry.key) else {
-            base.push(entry);
-            continue;
-        };
-        let replaced = ["command", "entrypoint", "test", "image", "extends"].contains(&entry.key.as_str());
-        base[at].key_span = entry.key_span;
-        match (&mut base[at].value.value, entry.value.value) {
-            (Value::Mapping(own), Value::Mapping(other)) => {
-                let merged = merge(std::mem::take(own), other);
-                base[at].value.value = Value::Mapping(merged);
-            }
-            (Value::Sequence(own), Value::Sequence(other)) if !replaced => {
-                let other: Vec<Node> = other
-                    .into_iter()
-                    .filter(|item| !own.iter().any(|known| known.to_json() == item.to_json()))
-                    .collect();
-                own.extend(other);
-            }
-            (_, value) => base[at].value = Node { span: entry.value.span, value },
-        }
-    }
-    base
 }

@@ -76,7 +76,28 @@ pub(super) fn cpus(role: &mut Role<'_, '_>, text: &str, part: Span) {
             };
             role.field(&["resources", "cpu"], part, value);
         }
+        _ if text.contains("${{") => role.field(&["resources", "cpu"], part, string(part, text)),
         _ => role.draft.invalid(part, format!("`{text}` is not a number of CPUs"), ""),
+    }
+}
+
+/// `0-3,8`: certain CPUs, of which a job requests the number.
+pub(super) fn cpuset(role: &mut Role<'_, '_>, text: &str, part: Span) {
+    let count = text.split(',').map(|range| {
+        let (from, to) = range.trim().split_once('-').unwrap_or((range.trim(), range.trim()));
+        let (from, to): (u32, u32) = (from.parse().ok()?, to.parse().ok()?);
+        (from <= to && to < 65_536).then(|| u64::from(to - from) + 1)
+    });
+    match count.sum::<Option<u64>>() {
+        Some(count) => {
+            role.field(&["resources", "cpu"], part, number(part, count));
+            let message = format!("the CPUs {text} become their number, {count}");
+            role.draft.changed(part, message, "jobc chooses the CPUs, near the GPUs");
+        }
+        None if text.contains("${{") => {
+            role.draft.changed(part, "certain CPUs: the job has no limit", "write `resources: {cpu: N}`");
+        }
+        None => role.draft.invalid(part, format!("`{text}` is not a list of CPUs such as `0-3,8`"), ""),
     }
 }
 
@@ -189,9 +210,17 @@ pub(super) fn restart(draft: &mut Draft<'_>, path: &[&str], text: &str, part: Sp
 
 /// A variable with its value, or one of the user who starts the job.
 pub(super) fn variable(role: &mut Role<'_, '_>, name: &str, value: Option<&str>, part: Span) {
-    let is_name = !name.is_empty()
-        && !name.starts_with(|c: char| c.is_ascii_digit())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_name =
+        !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(is_part);
+    let meant = name.trim_end_matches(|c: char| !is_part(c));
+    if !is_name && meant != name && meant.chars().all(is_part) && !meant.is_empty() {
+        return role.draft.changed(
+            part,
+            format!("no program reads a variable called `{name}`: the job has none"),
+            format!("write `{meant}` if that is meant"),
+        );
+    }
     if !is_name {
         return role.draft.refuse(
             part,

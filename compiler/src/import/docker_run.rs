@@ -70,7 +70,7 @@ pub(super) fn read(sources: &Sources, id: SourceId, at: usize, files: &dyn Files
     }
     let has_errors = draft.sink.error_count() > errors;
     let (document, targets, account) = draft.finish();
-    Read { document: (!has_errors).then_some(document), targets, account, comments }
+    Read { document: (!has_errors).then_some(document), targets, account, comments: vec![(id, comments)] }
 }
 
 fn line(words: Vec<Word>, id: SourceId, files: &dyn Files, draft: &mut Draft<'_>) {

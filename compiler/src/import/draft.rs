@@ -13,6 +13,8 @@ pub(super) struct Draft<'s> {
     pub(super) sink: &'s mut Sink,
     /// What became of each part.
     pub(super) account: Account,
+    /// Whether files that the file names may be absent: the job is one to edit, which does not run yet.
+    pub(super) is_sketch: bool,
     root: Node,
     /// Settings of a target, by path below `targets.<name>`.
     settings: Node,
@@ -22,7 +24,7 @@ impl<'s> Draft<'s> {
     /// An empty job.
     pub(super) fn new(at: Span, sink: &'s mut Sink) -> Self {
         let root = map(at, vec![entry("version", at, number(at, 1))]);
-        Self { sink, account: Account::default(), root, settings: map(at, vec![]) }
+        Self { sink, account: Account::default(), is_sketch: false, root, settings: map(at, vec![]) }
     }
 
     /// Sets a field, with the maps around it; a later value replaces an earlier one.
@@ -92,6 +94,16 @@ impl<'s> Draft<'s> {
     /// Reports an invalid part.
     pub(super) fn invalid(&mut self, part: Span, message: impl Into<String>, instead: impl Into<String>) {
         self.report(part, Diagnostic::error(codes::IMPORT_VALUE, message), instead);
+    }
+
+    /// Reports a file that is absent: a warning where the job is one to edit.
+    pub(super) fn lacks(&mut self, part: Span, message: impl Into<String>, instead: impl Into<String>) {
+        let message = message.into();
+        if self.is_sketch {
+            self.changed(part, format!("{message}: what it has is not in the job"), instead);
+        } else {
+            self.invalid(part, message, instead);
+        }
     }
 
     /// Reports a misspelt name, and offers the one that is meant in its place.

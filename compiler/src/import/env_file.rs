@@ -11,11 +11,13 @@ use super::container::{Role, is_secret, variable};
 pub(super) fn read(role: &mut Role<'_, '_>, path: &str, part: Span, files: &dyn Files) {
     let Some(text) = files.read(Utf8Path::new(path)).ok().and_then(|bytes| String::from_utf8(bytes).ok())
     else {
-        return role.draft.invalid(
-            part,
-            format!("cannot read the file `{path}`"),
-            "write its path relative to this file",
-        );
+        let example = ["example", "sample", "template"].iter().map(|end| format!("{path}.{end}"));
+        let example = example.into_iter().find(|path| files.exists(Utf8Path::new(path)));
+        let instead = match example {
+            Some(example) => format!("write it first, for instance as a copy of `{example}`"),
+            None => "write it first, or its variables as `env`".to_owned(),
+        };
+        return role.draft.lacks(part, format!("cannot read the file `{path}`"), instead);
     };
     let mut any = false;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {

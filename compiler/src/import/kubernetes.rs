@@ -101,7 +101,12 @@ fn read_kinds(
     let mut comments = comment_lines(document, source);
     let Some((object, kind)) = chosen.first().copied().filter(|_| chosen.len() == 1) else {
         sink.push(not_one(known, &all, &jobs, only));
-        return Read { document: None, targets: None, account: super::account::Account::default(), comments };
+        return Read {
+            document: None,
+            targets: None,
+            account: super::account::Account::default(),
+            comments: vec![],
+        };
     };
     let others = all.into_iter().filter(|other| !std::ptr::eq(*other, object)).collect();
     let objects = Objects::new(others);
@@ -112,6 +117,7 @@ fn read_kinds(
     }
     objects.finish(&mut draft);
     let has_errors = draft.sink.error_count() > errors;
+    let comments = vec![(document.root.span.source, comments)];
     let (document, targets, account) = draft.finish();
     Read { document: (!has_errors).then_some(document), targets, account, comments }
 }

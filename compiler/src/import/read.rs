@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 
 use crate::document::{Document, Node, Value};
-use crate::source::Source;
+use crate::source::{Source, SourceId};
 
 use super::account::Account;
 
@@ -18,8 +18,8 @@ pub(crate) struct Read {
     pub(crate) targets: Option<Node>,
     /// What became of each part.
     pub(crate) account: Account,
-    /// The comments outside commands.
-    pub(crate) comments: Comments,
+    /// The comments outside commands, of each file.
+    pub(crate) comments: Vec<(SourceId, Comments)>,
 }
 
 /// The comments of a source, by the number of their line: the text, and whether the line holds nothing else.

@@ -67,11 +67,12 @@ pub(super) fn read(sources: &Sources, id: SourceId, sink: &mut crate::diagnostic
     } else {
         vec![]
     };
+    let is_mpi = steps.iter().any(Step::is_mpi);
     let layout = shape(&settings, &steps, &text[head.body..], (whole, head.body), &mut draft);
     let ranked = script::distributed(&text[head.body..], &steps, &layout, whole, &mut draft);
     image::write(&settings, &steps, (&text[head.body..], &body.classes), first, &mut draft);
     if shell.is_some() {
-        body.without_srun(&steps, &mut draft);
+        body.without_srun(&steps, if is_mpi { Some(layout) } else { None }, &mut draft);
         let facts = facts(&settings, layout, ranked);
         body.replace_variables(&facts, &mut draft);
         body.read_commands(&mut draft);
@@ -89,7 +90,7 @@ pub(super) fn read(sources: &Sources, id: SourceId, sink: &mut crate::diagnostic
     let comments: Comments =
         head.comments.into_iter().map(|(line, text, alone)| (line, (text, alone))).collect();
     let (document, targets, account) = draft.finish();
-    Read { document: (!has_errors).then_some(document), targets, account, comments }
+    Read { document: (!has_errors).then_some(document), targets, account, comments: vec![(id, comments)] }
 }
 
 /// How many instances there are.
@@ -114,8 +115,11 @@ fn shape(
         }
     };
     let mut request = settings.request.clone();
+    // What `srun` starts as a program of MPI, `mpirun` starts here: on each node one instance.
+    let is_mpi = steps.iter().any(Step::is_mpi) && tasks > 1;
+    let counted = if is_mpi { &[] } else { steps };
     // Options of a single step come before those of the script.
-    if let [step] = steps {
+    if let [step] = counted {
         for (name, given) in [
             ("cpus-per-task", &mut request.cpus_per_task),
             ("gpus-per-task", &mut request.gpus_per_task),
@@ -126,17 +130,17 @@ fn shape(
             }
         }
     }
-    let layout = request.layout(steps, count, draft);
+    let layout = request.layout(counted, count, draft);
     for option in steps.iter().flat_map(|step| &step.options) {
         match option.name {
             "nodes" | "ntasks" | "ntasks-per-node" => {
                 draft.account.field(option.span, "roles.main.instances");
             }
-            "container-image" | "container-mounts" | "container-workdir" => {}
-            "mpi" if layout.instances > 1 && option.value.text() != "none" => draft.refuse(
+            "container-image" | "container-mounts" | "container-workdir" | "image" => {}
+            "mpi" if is_mpi => draft.changed(
                 option.span,
-                "`srun` starts the program as one of MPI",
-                "start it with `mpirun` in a job file, with `distributed: {framework: mpi, roles: [main]}`",
+                "`srun` starts the program as one of MPI: `mpirun` does so here",
+                "the image needs the `mpirun` of the MPI that the program is built with",
             ),
             "multi-prog" => draft.refuse(
                 option.span,
@@ -147,13 +151,15 @@ fn shape(
         }
     }
     let starts = ["mpirun", "mpiexec", "horovodrun", "deepspeed "].iter().any(|name| body.contains(name));
-    if nodes > 1 && layout.instances == 1 && !starts {
+    if nodes > 1 && layout.instances == 1 && !starts && !is_mpi {
         let span = settings.request.nodes.map_or(whole, |(_, span)| span);
-        draft.refuse(
-            span,
-            format!("nothing starts processes on {} of the {nodes} nodes", nodes - 1),
-            "start the command with `srun`, or request one node",
-        );
+        let message = format!("nothing in the script starts processes on {} of the {nodes} nodes", nodes - 1);
+        if ["ssh ", "pdsh ", "clush "].iter().any(|name| body.contains(name)) {
+            draft.refuse(span, message, "start the command with `srun` in place of ssh, or request one node");
+        } else {
+            let note = "the job has one instance; where a script that it calls starts them, import that one";
+            draft.changed(span, message, note);
+        }
     }
     if layout.instances > 1 && steps.len() > 1 {
         let at = start + steps[1].range.start;

@@ -11,7 +11,7 @@ use crate::files::MemoryFiles;
 use crate::parse::parse;
 use crate::source::{Source, Sources};
 
-use super::import;
+use super::{Selection, import};
 
 /// A well-known example of the short template.
 const EXAMPLE: &str = r#"{"jobName":"restnet","image":"example.tensorflow:stable","dataDir":"/tmp/data","outputDir":"/tmp/output","taskRoles":[{"taskNumber":1,"cpuNumber":8,"memoryMB":32768,"gpuNumber":1,"command":"python train.py --batch_size=256 --model_name=resnet50"}]}"#;
@@ -22,7 +22,7 @@ fn run(text: &str) -> (Sources, Option<Document>, Sink) {
     let mut sink = Sink::new();
     let document = parse(&sources, id, &mut sink).expect("a tree");
     assert!(!sink.has_errors(), "{:?}", sink.diagnostics());
-    let document = import(document, &sources, &MemoryFiles::default(), &mut sink);
+    let document = import(document, &mut sources, &MemoryFiles::default(), &Selection::default(), &mut sink);
     assert_eq!(document.is_none(), sink.has_errors(), "{text}");
     (sources, document, sink)
 }
@@ -135,7 +135,7 @@ fn our_own_spec_passes_unchanged() {
         let mut sink = Sink::new();
         let document = parse(&sources, id, &mut sink).expect("a tree");
         assert_eq!(
-            import(document.clone(), &sources, &MemoryFiles::default(), &mut sink),
+            import(document.clone(), &mut sources, &MemoryFiles::default(), &Selection::default(), &mut sink),
             Some(document),
             "{text}"
         );
@@ -204,7 +204,9 @@ fn secrets_in_a_second_document() {
     let id = sources.add(Source::new("job.yaml", text));
     let mut sink = Sink::new();
     let document = parse(&sources, id, &mut sink).expect("a tree");
-    let document = import(document, &sources, &MemoryFiles::default(), &mut sink).expect("a job").to_json();
+    let document = import(document, &mut sources, &MemoryFiles::default(), &Selection::default(), &mut sink)
+        .expect("a job")
+        .to_json();
     assert_eq!(document["registries"]["r.example.com"]["password"]["secret"], "p");
     assert_eq!(document["secrets"]["p"]["env"], "P");
     assert!(!document.to_string().contains("hunter2"));

@@ -2,6 +2,7 @@
 
 use crate::diagnostic::Sink;
 use crate::files::MemoryFiles;
+use crate::import::Selection;
 use crate::source::{Source, Sources};
 
 use super::{RewriteResult, rewrite};
@@ -10,7 +11,7 @@ fn run(name: &str, text: &str) -> RewriteResult {
     let mut sources = Sources::new();
     let id = sources.add(Source::new(name, text));
     let mut sink = Sink::new();
-    rewrite(&mut sources, id, &MemoryFiles::default(), None, &mut sink).0
+    rewrite(&mut sources, id, &MemoryFiles::default(), &Selection::default(), &mut sink).0
 }
 
 #[test]

@@ -7,6 +7,7 @@ use jobc_compiler::compile::{self, Planning, Request};
 use jobc_compiler::diagnostic::{Diagnostic, Sink};
 use jobc_compiler::document::Document;
 use jobc_compiler::files::Files;
+use jobc_compiler::import::Selection;
 use jobc_compiler::lock::Locking;
 use jobc_compiler::parse;
 use jobc_compiler::source::{Source, SourceId, Sources};
@@ -110,6 +111,7 @@ pub(crate) fn request<'a>(
         targets,
         set: vec![],
         params: vec![],
+        selection: Selection::default(),
         only_targets: choice.targets.clone(),
         default_target: None,
         only_backends: choice.backend.into_iter().collect(),

@@ -42,7 +42,8 @@ pub(super) fn explain(
     for line in &lines {
         let outcome = line.code.map_or(line.outcome.to_owned(), |code| format!("{} {code}", line.outcome));
         let source = line.source.split_whitespace().collect::<Vec<_>>().join(" ");
-        table.row([line.line.to_string(), source, outcome, line.becomes.to_owned()]);
+        let at = line.file.map_or(line.line.to_string(), |file| format!("{file}:{}", line.line));
+        table.row([at, source, outcome, line.becomes.to_owned()]);
     }
     terminal::print(&table.render(terminal::columns_of_stdout()));
     if is_refused { report::findings(sources, sink, format, true) } else { Outcome::Success }

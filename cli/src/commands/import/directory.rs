@@ -4,7 +4,7 @@ use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::diagnostic::{Diagnostic, Severity, Sink};
-use jobc_compiler::import::{Format, format_of, job_names, text_format};
+use jobc_compiler::import::{Format, Selection, format_of, job_names, text_format};
 use jobc_compiler::parse::parse;
 use jobc_compiler::rewrite::{RewriteResult, rewrite};
 use jobc_compiler::source::{Source, Sources};
@@ -41,8 +41,12 @@ struct Row {
 
 /// Imports every file below a directory.
 pub(super) fn run(import: &ImportArgs, directory: &Utf8Path, format: FormatArg) -> Outcome {
-    let of_one =
-        [("explain", import.explain), ("targets", import.targets.is_some()), ("name", import.name.is_some())];
+    let of_one = [
+        ("explain", import.explain),
+        ("file", !import.selection.file.is_empty()),
+        ("targets", import.targets.is_some()),
+        ("name", import.selection.name.is_some()),
+    ];
     if let Some((option, _)) = of_one.iter().find(|(_, given)| *given) {
         terminal::eprint(&format!("jobc: `--{option}` is for one file; `{directory}` is a directory\n"));
         return Outcome::UsageError;
@@ -143,7 +147,9 @@ fn imported(file: &Utf8Path) -> Vec<Row> {
     let is_document = matches!(extension.as_str(), "yaml" | "yml" | "json");
     let is_script =
         matches!(extension.as_str(), "" | "sh" | "bash" | "sbatch" | "slurm" | "job" | "sub" | "batch");
-    if !is_document && !is_script {
+    let changes_another = file.file_name().is_some_and(|name| name.contains(".override.y"))
+        && file.with_file_name(file.file_name().unwrap_or_default().replace(".override", "")).exists();
+    if !is_document && !is_script || changes_another {
         return vec![];
     }
     let Ok(text) = read(file) else { return vec![] };
@@ -169,7 +175,8 @@ fn one(file: &Utf8Path, text: &str, format: Format, name: Option<String>) -> Row
     let id = sources.add(Source::new(file, text));
     let mut sink = Sink::new();
     let files = DiskFiles::new(file.parent().unwrap_or(Utf8Path::new(".")));
-    let (result, _) = rewrite(&mut sources, id, &files, name.as_deref(), &mut sink);
+    let selection = Selection { name: name.clone(), is_sketch: true, ..Selection::default() };
+    let (result, _) = rewrite(&mut sources, id, &files, &selection, &mut sink);
     let found = sink.finish();
     let count = |severity: Severity| found.iter().filter(|found| found.severity == severity).count();
     let (job, targets) = match result {

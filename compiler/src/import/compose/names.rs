@@ -9,9 +9,9 @@ pub(super) struct Names(Vec<(String, String)>);
 
 impl Names {
     /// The names of all services.
-    pub(super) fn new(services: &[(&Entry, Vec<Entry>)]) -> Self {
+    pub(super) fn new(services: &[(&Entry, &[Entry])]) -> Self {
         let mut names = Vec::new();
-        for (service, entries) in services {
+        for &(service, entries) in services {
             let Some(role) = converted(&service.key, MAX_ROLE_NAME, true) else { continue };
             let get = |key: &str| entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value);
             let mut add = |name: &str| names.push((name.to_owned(), role.clone()));
@@ -82,8 +82,8 @@ fn host(role: &str) -> String {
 }
 
 /// The services that others wait for until they are healthy.
-pub(super) fn awaited(services: &[(&Entry, Vec<Entry>)]) -> Vec<String> {
-    let entries = services.iter().flat_map(|(_, entries)| entries).filter(|entry| entry.key == "depends_on");
+pub(super) fn awaited(services: &[(&Entry, &[Entry])]) -> Vec<String> {
+    let entries = services.iter().flat_map(|(_, entries)| *entries).filter(|entry| entry.key == "depends_on");
     let healthy =
         |entry: &&Entry| entry.value.get("condition").and_then(Node::as_str) == Some("service_healthy");
     entries

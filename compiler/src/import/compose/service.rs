@@ -25,6 +25,8 @@ pub(super) struct Service<'r, 'd, 's> {
     name: &'r str,
     /// The names of `data` and `outputs` that it mounts.
     mounted: Vec<String>,
+    /// Variables whose names no shell accepts.
+    dotted: Vec<(String, String, Span)>,
     entrypoint: Option<(Vec<Node>, Span)>,
     command: Option<(Vec<Node>, Span)>,
 }
@@ -38,8 +40,15 @@ pub(super) fn read(
     draft: &mut Draft<'_>,
 ) -> Vec<String> {
     let role = Role { draft, name: role };
-    let mut reader =
-        Service { role, project, name: &service.key, mounted: vec![], entrypoint: None, command: None };
+    let mut reader = Service {
+        role,
+        project,
+        name: &service.key,
+        mounted: vec![],
+        dotted: vec![],
+        entrypoint: None,
+        command: None,
+    };
     for entry in entries {
         let part = entry.key_span;
         let Some(option) = KEYS.iter().find(|option| option.long == entry.key) else {
@@ -60,7 +69,7 @@ pub(super) fn read(
             _ => reader.field(entry),
         }
         // An alias: its value stands where the anchor is.
-        if entry.value.span.start < part.start {
+        if entry.value.span.source == part.source && entry.value.span.start < part.start {
             let role = &mut reader.role;
             role.draft.account.field(part, format!("roles.{}", role.name));
         }
@@ -101,6 +110,12 @@ impl Service<'_, '_, '_> {
             "entrypoint" => self.entrypoint = self.words("entrypoint", node, part),
             "configs" => self.files(node, "configs", part),
             "secrets" => self.files(node, "secrets", part),
+            "cpuset" => container::cpuset(role, &text, part),
+            "pid" => role.draft.changed(
+                part,
+                "the program does not see processes of others",
+                "`jobc top` and `jobc stats` measure the tasks of a job",
+            ),
             "cpu_count" | "cpus" => container::cpus(role, &text, part),
             "depends_on" => self.needs(node, part),
             "deploy" => self.deploy(node),
@@ -142,7 +157,9 @@ impl Service<'_, '_, '_> {
                 role.draft.note(part, "comes with the GPUs");
             }
             "group_add" => {
-                role.draft.refuse(part, "further groups of the process", "write `user: USER:GROUP`");
+                let groups: Vec<String> = texts(node).into_iter().map(|(group, _)| group).collect();
+                let message = format!("the process is not in the group `{}`", groups.join("`, `"));
+                role.draft.changed(part, message, "write `user: USER:GROUP` if it needs one");
             }
             "healthcheck" => self.health(node, part),
             "image" => {
@@ -168,7 +185,7 @@ impl Service<'_, '_, '_> {
             "pids_limit" => container::limit_count(role, "pids", &text, part),
             "ports" => self.ports(node),
             "privileged" => role.field(&["security", "privileged"], part, node.clone()),
-            "profiles" => role.draft.note(part, "all services have a profile: none is left out"),
+            "profiles" => role.draft.note(part, "the service is one of those that start"),
             "read_only" => role.field(&["security", "read_only_root"], part, node.clone()),
             "restart" => container::restart(role.draft, &["roles", role.name, "retry"], &text, part),
             "runtime" if text == "nvidia" && role.get(&["resources", "gpu"]).is_none() => {
@@ -214,12 +231,29 @@ impl Service<'_, '_, '_> {
             self.role.draft.invalid(
                 service.key_span,
                 format!("the service `{}` has neither `image` nor `build`", self.name),
-                "a file that changes another is read with it: `docker compose -f compose.yaml -f override.yaml config > compose.all.yaml` writes both as one",
+                "a file that changes another is read with it: `jobc import -f compose.yaml -f compose.override.yaml`",
             );
         }
         let command = self.command.take();
+        let image = entries.iter().find(|entry| entry.key == "image").and_then(|entry| scalar(&entry.value));
+        let is_known = self.entrypoint.is_some();
+        let dotted = std::mem::take(&mut self.dotted);
+        for (name, value, part) in &dotted {
+            if is_known {
+                self.role.draft.account.field(*part, format!("roles.{}.run", self.role.name));
+            } else if image.as_ref().is_some_and(|image| image.contains("elasticsearch")) {
+                elastic(&mut self.role, name, value, *part);
+            } else {
+                container::variable(&mut self.role, name, Some(value), *part);
+            }
+        }
         match (self.entrypoint.take(), command) {
             (Some((mut words, part)), command) => {
+                if !dotted.is_empty() {
+                    // Shells pass no such variables on; the program `env` does.
+                    let set = dotted.iter().map(|(name, value, at)| string(*at, format!("{name}={value}")));
+                    words.splice(0..0, std::iter::once(string(part, "env")).chain(set));
+                }
                 if let Some((more, at)) = command {
                     self.role.draft.account.field(at, format!("roles.{}.run", self.role.name));
                     words.extend(more);
@@ -265,6 +299,10 @@ impl Service<'_, '_, '_> {
         }
         for (name, value, part) in pairs {
             let value = value.map(|value| self.resolved(&name, &value, part));
+            if let (true, Some(value)) = (is_dotted(&name), &value) {
+                self.dotted.push((name, value.clone(), part));
+                continue;
+            }
             container::variable(&mut self.role, &name, value.as_deref(), part);
         }
     }
@@ -388,4 +426,24 @@ impl Service<'_, '_, '_> {
             None => self.role.draft.invalid(part, format!("`{text}` is not a time such as `30s`"), ""),
         }
     }
+}
+
+/// Whether a name is one that programs of Java read, and no shell passes on.
+fn is_dotted(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    name.contains(['.', '-'])
+        && name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(is_part)
+}
+
+/// A setting of Elasticsearch, under the name that its image reads too.
+fn elastic(role: &mut Role<'_, '_>, name: &str, value: &str, part: Span) {
+    let name = name.replace('_', "__").replace('.', "_").to_ascii_uppercase();
+    let name = format!("ES_SETTING_{name}");
+    container::variable(role, &name, Some(value), part);
+    role.draft.changed(
+        part,
+        format!("the setting becomes `{name}`: a job has no variables with `.` in their names"),
+        "images of Elasticsearch 7.16 and later read it",
+    );
 }

@@ -25,16 +25,26 @@ struct Expansion<'t> {
 impl Variables {
     /// Reads `.env` next to the file; without one there are none.
     pub(super) fn read(files: &dyn Files) -> Self {
-        let text = files.read(Utf8Path::new(".env")).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        let mut variables = BTreeMap::new();
+        let mut variables = Self(BTreeMap::new());
+        variables.add(Utf8Path::new(".env"), files);
+        variables
+    }
+
+    /// The value of a variable.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Adds the variables of a file, except those that are known.
+    pub(super) fn add(&mut self, path: &Utf8Path, files: &dyn Files) {
+        let text = files.read(path).ok().and_then(|bytes| String::from_utf8(bytes).ok());
         for line in text.unwrap_or_default().lines().map(str::trim).filter(|line| !line.starts_with('#')) {
             if let Some((name, value)) = line.split_once('=') {
                 let value = value.split(" #").next().unwrap_or_default().trim();
                 let name = name.trim().trim_start_matches("export ").to_owned();
-                variables.insert(name, value.trim_matches(['"', '\'']).to_owned());
+                self.0.entry(name).or_insert_with(|| value.trim_matches(['"', '\'']).to_owned());
             }
         }
-        Self(variables)
     }
 
     /// A text with its variables as parameters of the job; `${{` of the text stays as it is.
@@ -64,29 +74,32 @@ impl Variables {
     fn value(&self, expansion: &Expansion<'_>, is_whole: bool, part: Span, draft: &mut Draft<'_>) -> String {
         let Expansion { name, operator, word } = *expansion;
         if operator.ends_with('+') {
-            draft.refuse(
+            let value = self.get(name).filter(|value| !value.is_empty() || operator == "+");
+            let text = value.map(|_| self.expanded(word)).unwrap_or_default();
+            let set = if value.is_some() { "is set" } else { "is not set" };
+            draft.changed(
                 part,
-                format!("`${{{name}{operator}…}}` depends on whether a variable is set"),
-                "write the value",
+                format!("`${{{name}{operator}…}}` becomes `{text}`: `{name}` {set} in `.env`"),
+                "the job file has this value whatever the variable is later",
             );
-            return String::new();
+            return text;
         }
-        let known = self.0.get(name).map(String::as_str);
+        let known = self.get(name);
         if is_whole && is_secret(name) && operator.is_empty() {
             return secret(draft, name, part);
         }
-        let word = operator.ends_with('-').then(|| self.default(word));
+        let word = operator.ends_with('-').then(|| self.expanded(word));
         param(draft, name, known.or(word.as_deref()), part)
     }
 
     /// A default; variables in it have the value of `.env`, or their own default.
-    fn default(&self, text: &str) -> String {
+    pub(super) fn expanded(&self, text: &str) -> String {
         let Some(at) = text.find('$') else { return text.to_owned() };
         let Some((inner, length)) = expansion(&text[at + 1..]) else { return text.to_owned() };
         let value = self.0.get(inner.name).cloned().unwrap_or_else(|| {
-            if inner.operator.ends_with('-') { self.default(inner.word) } else { String::new() }
+            if inner.operator.ends_with('-') { self.expanded(inner.word) } else { String::new() }
         });
-        format!("{}{value}{}", &text[..at], self.default(&text[at + 1 + length..]))
+        format!("{}{value}{}", &text[..at], self.expanded(&text[at + 1 + length..]))
     }
 }
 

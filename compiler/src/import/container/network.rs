@@ -12,10 +12,10 @@ use super::role::Role;
 pub(in super::super) fn port(role: &mut Role<'_, '_>, text: &str, part: Span) {
     let (ports, protocol) = text.split_once('/').unwrap_or((text, "tcp"));
     if protocol != "tcp" {
-        return role.draft.refuse(
+        return role.draft.changed(
             part,
-            format!("ports of {protocol} are not published"),
-            "jobc publishes ports of TCP",
+            format!("the port {ports} of {protocol} is not published on the host"),
+            "roles reach it by the name of the instance; jobc publishes ports of TCP",
         );
     }
     let (host, inside) = match ports.rsplit_once(':') {
@@ -64,7 +64,15 @@ pub(in super::super) fn network(draft: &mut Draft<'_>, text: &str, part: Span) {
         "bridge" | "default" | "private" | "slirp4netns" | "pasta" => {
             draft.note(part, "the default network of the engine");
         }
-        "container" | "service" | "ns" | "pod" => draft.refuse(
+        "service" => {
+            draft.field(&["network"], part, string(part, "host"));
+            draft.changed(
+                part,
+                "all roles share the network of the host, not two services one of their own",
+                "they reach each other on `localhost`; ports of the host must be free",
+            );
+        }
+        "container" | "ns" | "pod" => draft.refuse(
             part,
             "the container is in the network of another one",
             "write `network: host`, where roles reach each other on `localhost`",

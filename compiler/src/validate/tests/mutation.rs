@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use crate::diagnostic::Sink;
 use crate::document::{Document, Entry, Node, Value};
 use crate::files::MemoryFiles;
-use crate::import::import;
+use crate::import::{Selection, import};
 use crate::source::Sources;
 use crate::validate::schema::{JOB, Schema, TARGETS, branches};
 
@@ -119,7 +119,8 @@ fn check_targets(name: &str, text: &str) -> usize {
 /// Every map of an OpenPAI job accepts only known fields.
 fn check_openpai(name: &str, text: &str) -> usize {
     let accept = |document: &Document, sink: &mut Sink| {
-        import(document.clone(), &Sources::new(), &MemoryFiles::default(), sink).is_some()
+        import(document.clone(), &mut Sources::new(), &MemoryFiles::default(), &Selection::default(), sink)
+            .is_some()
     };
     check(name, text, &|_| true, &accept)
 }

@@ -65,6 +65,7 @@ fn check(job: &str, instruction: &str, output: &str, place: (u32, u32), advice: 
         targets: None,
         set: vec![],
         params: vec![],
+        selection: crate::import::Selection::default(),
         only_targets: vec!["local".to_owned()],
         default_target: None,
         only_backends: vec![],

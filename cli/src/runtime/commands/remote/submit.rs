@@ -32,7 +32,7 @@ use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
 use super::follow;
-use crate::args::{FormatArg, JobArgs};
+use crate::args::{FormatArg, JobArgs, SelectionArgs};
 use crate::input::{Input, InputError};
 use crate::outcome::Outcome;
 use crate::report;
@@ -402,6 +402,7 @@ fn trial(
 
 fn job_args(args: &SubmitArgs) -> JobArgs {
     JobArgs {
+        selection: SelectionArgs::default(),
         job: args.job.clone(),
         set: args.set.clone(),
         params: args.params.clone(),

@@ -28,10 +28,10 @@ fn read(service: &mut Service<'_, '_, '_>, node: &Node) {
         let text = scalar(&entry.value).map(|text| service.text(&text, part)).unwrap_or_default();
         match entry.key.as_str() {
             "mode" if text == "global" || text == "global-job" => {
-                service.role.draft.refuse(
+                service.role.draft.changed(
                     part,
-                    "one container on each node",
-                    "write the number of instances",
+                    "one container on each node: the job has one",
+                    "write `instances: N` in a job file for more",
                 );
             }
             "mode" => service.role.draft.note(part, "the default"),

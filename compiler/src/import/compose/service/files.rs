@@ -80,7 +80,12 @@ impl Service<'_, '_, '_> {
                         image["args"][&name] = json!(value);
                     }
                 }
-                "dockerfile_inline" | "additional_contexts" | "ssh" | "secrets" => {
+                "dockerfile_inline" => self.role.draft.refuse(
+                    at,
+                    "the Dockerfile is in the Compose file",
+                    "write its text to a file, and name that as `dockerfile`",
+                ),
+                "additional_contexts" | "ssh" | "secrets" => {
                     self.role.draft.refuse(
                         at,
                         format!("`{}` of a build", entry.key),
