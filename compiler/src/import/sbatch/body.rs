@@ -6,6 +6,7 @@ use crate::source::{SourceId, Span};
 
 use super::super::draft::Draft;
 use super::super::nodes::{sequence, string};
+use super::layout::Layout;
 use super::scan::{Class, classes};
 use super::steps::{Step, commands};
 use super::variables::{Facts, Value, uses};
@@ -65,11 +66,20 @@ impl<'t> Body<'t> {
         self.edits.push((range, String::new()));
     }
 
-    /// Removes `srun` and its options.
-    pub(super) fn without_srun(&mut self, steps: &[Step], draft: &mut Draft<'_>) {
+    /// Removes `srun` and its options; what it starts as a program of MPI, `mpirun` starts.
+    pub(super) fn without_srun(&mut self, steps: &[Step], mpi: Option<Layout>, draft: &mut Draft<'_>) {
         for step in steps {
             draft.account.field(self.span(step.range.start..step.range.start + 4), "roles.main.instances");
-            self.remove(step.range.clone());
+            let tasks = step.option("ntasks").map(|option| option.value.text());
+            let tasks = tasks.filter(|tasks| tasks.parse::<u32>().is_ok());
+            let start = match mpi.filter(|layout| layout.tasks > 1) {
+                Some(_) if step.option("ntasks").is_none() && !step.is_mpi() => String::new(),
+                Some(layout) => format!("mpirun -n {} ", tasks.unwrap_or(layout.tasks.to_string())),
+                None => String::new(),
+            };
+            // The image is that of the job.
+            let shifter = if step.command.starts_with("shifter ") { "shifter ".len() } else { 0 };
+            self.edits.push((step.range.start..step.range.end + shifter, start));
         }
     }
 

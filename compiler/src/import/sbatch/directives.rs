@@ -8,7 +8,7 @@ use crate::suggest;
 
 use super::super::draft::Draft;
 use super::super::options::by_letter;
-use super::super::options::{Argument, CommandOption};
+use super::super::options::{Argument, Becomes, CommandOption};
 use super::options::{OPTIONS, by_name};
 
 /// An option of a line.
@@ -136,11 +136,12 @@ fn options(
         };
         let span = Span::new(id, word.range.start, end);
         if value.starts_with('<') && value.ends_with('>') || value.contains("{{") || value.contains('$') {
-            draft.invalid(
-                span,
-                format!("`{value}` is a placeholder: Slurm expands no variables in options"),
-                "write the value",
-            );
+            let message = format!("`{value}` is a placeholder: Slurm expands no variables in options");
+            match option.becomes {
+                Becomes::Field(_) => draft.invalid(span, message, "write the value"),
+                Becomes::Note(why) => draft.note(span, why),
+                _ => draft.changed(span, message, "it is left out; write the value to the targets file"),
+            }
             continue;
         }
         found.push(Directive { option, value, span });

@@ -19,31 +19,36 @@ pub(super) fn write(
 ) {
     let of_steps = steps.iter().flat_map(|step| &step.options);
     let of_steps = of_steps.map(|option| (option.name, option.value.text(), option.span));
-    let of_steps = of_steps
-        .filter(|(name, ..)| ["container-image", "container-mounts", "container-workdir"].contains(name));
+    let of_steps = of_steps.filter(|(name, ..)| {
+        ["container-image", "container-mounts", "container-workdir", "image"].contains(name)
+    });
     let options: Vec<(&str, String, Span)> = settings.container.iter().cloned().chain(of_steps).collect();
     let mut image: Option<String> = None;
     for (name, value, span) in &options {
         let span = *span;
         match *name {
-            "container-image" => match reference(value) {
-                Some(reference) if image.as_ref().is_none_or(|image| *image == reference) => {
+            "container-image" | "image" => {
+                let reference = reference(value, body, span, draft);
+                if image.as_ref().is_none_or(|image| *image == reference) {
                     draft.field(&["image"], span, string(span, &reference));
                     image = Some(reference);
+                } else {
+                    draft.refuse(
+                        span,
+                        "the steps have different images",
+                        "write a role for each in a job file, with its own `image`",
+                    );
                 }
-                Some(_) => draft.refuse(span, "the steps have different images", "write a role for each in a job file, with its own `image`"),
-                None => draft.refuse(
-                    span,
-                    format!("`{value}` is not the name of an image in a registry"),
-                    "write the name that the file was made of, such as `nvcr.io#nvidia/pytorch:24.07-py3`: `image` of a job is one that every target can pull",
-                ),
-            },
+            }
             "container-mounts" => mounts(value, body, span, draft),
-            "container-workdir" => draft.field(&["roles", ROLE, "workdir"], span, string(span, value)),
+            "container-workdir" => {
+                let path = resolved(value, body, span, draft, 0);
+                draft.field(&["roles", ROLE, "workdir"], span, string(span, path));
+            }
             _ => {}
         }
     }
-    if options.iter().any(|(name, ..)| *name == "container-image") {
+    if options.iter().any(|(name, ..)| ["container-image", "image"].contains(name)) {
         return;
     }
     // As with `sbatch`, the job starts in the directory of the caller, with the caller's variables: those that the
@@ -68,20 +73,89 @@ pub(super) fn write(
     draft.need_of_target(&["slurm", "container"], first, string(first, "none"));
 }
 
-/// The reference of `[USER@][REGISTRY#]IMAGE`; `None` for the path of a file.
-fn reference(value: &str) -> Option<String> {
-    let value = value.strip_prefix("docker://").unwrap_or(value);
-    if camino::Utf8Path::new(value).extension() == Some("sqsh")
-        || value.starts_with(['/', '.', '$'])
-        || value.is_empty()
-    {
-        return None;
+/// The reference of `[USER@][REGISTRY#]IMAGE`. That of a file is a parameter, unless the name of the file has it.
+fn reference(value: &str, body: &str, span: Span, draft: &mut Draft<'_>) -> String {
+    let value = resolved(value, body, span, draft, 0);
+    let value = value.strip_prefix("docker://").or_else(|| value.strip_prefix("docker:")).unwrap_or(&value);
+    let path = camino::Utf8Path::new(value);
+    if path.extension() != Some("sqsh") && !value.starts_with(['/', '.']) {
+        return value.replacen('#', "/", 1);
     }
-    Some(value.replacen('#', "/", 1))
+    // `enroot import docker://nvcr.io#nvidia/pytorch:24.07-py3` writes `nvidia+pytorch+24.07-py3.sqsh`.
+    if let Some((name, tag)) = path.file_stem().and_then(|stem| stem.rsplit_once('+')) {
+        let reference = format!("{}:{tag}", name.replace('+', "/"));
+        draft.changed(
+            span,
+            format!("the file of enroot becomes the image that its name has, `{reference}`"),
+            "write the registry before it, unless it is Docker Hub",
+        );
+        return reference;
+    }
+    draft.changed(
+        span,
+        format!("`{value}` is a file of one cluster: the image is a parameter"),
+        "set it to what the file was made of: `--set IMAGE=nvcr.io/nvidia/pytorch:24.07-py3`, or the variable `IMAGE`",
+    );
+    super::super::container::param(draft, "IMAGE", None, span)
+}
+
+/// The directory of the caller.
+const HERE: &str = "${{ params.PWD }}";
+
+/// A text in which variables have the values that the script gives them; others are parameters that take the variable of
+/// the caller.
+fn resolved(text: &str, body: &str, span: Span, draft: &mut Draft<'_>, depth: usize) -> String {
+    let Some(at) = text.find('$') else { return text.to_owned() };
+    let rest = &text[at + 1..];
+    let length =
+        |text: &str| text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
+    let (name, default, used) = match rest.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
+        Some((inner, _)) => {
+            let (name, operator) = inner.split_at(length(inner));
+            let default = operator.strip_prefix(":-").or_else(|| operator.strip_prefix(":="));
+            (name, default.map(str::to_owned), inner.len() + 2)
+        }
+        None => (&rest[..length(rest)], None, length(rest)),
+    };
+    let after = rest.get(used..).unwrap_or_default();
+    if ["PWD", "SLURM_SUBMIT_DIR"].contains(&name) {
+        return format!("{}$PWD{}", &text[..at], resolved(after, body, span, draft, depth + 1));
+    }
+    if name.is_empty() || depth > 8 {
+        return format!("{}${}", &text[..at], rest);
+    }
+    let given = ["=", ":=", ":-"].into_iter().find_map(|operator| {
+        if operator == "=" {
+            return super::steps::assigned(body, name).map(word);
+        }
+        let start = format!("${{{name}{operator}");
+        let (_, value) = body.split_once(&start)?;
+        value.split_once('}').map(|(value, _)| value.to_owned())
+    });
+    let given = default.or(given).filter(|given| !given.contains(&format!("${name}")));
+    let value = match given.filter(|value| !value.contains(['`', '('])) {
+        Some(value) if name != "HOME" => resolved(&value, body, span, draft, depth + 1),
+        _ => {
+            let own = format!("${{{name}:");
+            let default = super::steps::assigned(body, name).map(word);
+            let default = default.and_then(|value| {
+                let rest = value.strip_prefix(&own)?.trim_start_matches(['-', '=']).trim_end_matches('}');
+                (!rest.contains('$')).then(|| rest.to_owned())
+            });
+            super::super::container::param(draft, name, default.as_deref(), span)
+        }
+    };
+    format!("{}{value}{}", &text[..at], resolved(after, body, span, draft, depth + 1))
+}
+
+/// The first word of what a script assigns.
+fn word(text: &str) -> String {
+    text.split(['"', '\'', '\n', ' ', '\t', ';']).next().unwrap_or_default().to_owned()
 }
 
 /// `SOURCE:MOUNT[:FLAGS]` and `PATH`, separated by commas.
 fn mounts(value: &str, body: &str, span: Span, draft: &mut Draft<'_>) {
+    let value = resolved(value, body, span, draft, 0);
     for (number, part) in value.split(',').enumerate() {
         let parts: Vec<&str> = part.split(':').collect();
         let (source, mount, flags) = match parts[..] {
@@ -90,17 +164,13 @@ fn mounts(value: &str, body: &str, span: Span, draft: &mut Draft<'_>) {
             [source, mount, flags] => (source, mount, flags),
             _ => return draft.invalid(span, format!("`{part}` is not SOURCE:MOUNT"), ""),
         };
-        let mut source = super::super::paths::source(source);
-        // A variable of the caller.
-        let (variable, rest) = source.split_at(source.find(['/', ':']).unwrap_or(source.len()));
-        if let Some(name) = variable.strip_prefix('$').map(|name| name.trim_matches(['{', '}']).to_owned())
-            && !body.contains(&format!("{name}="))
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        {
-            source = super::super::container::param(draft, &name, None, span) + rest;
+        let source = super::super::paths::source(source).replace("$PWD", HERE);
+        let mount = mount.replace("$PWD", HERE);
+        if source.contains(HERE) || mount.contains(HERE) {
+            super::super::container::param(draft, "PWD", None, span);
         }
-        if source.replace("${{", "").contains('$') || mount.contains('$') {
-            draft.refuse(span, format!("`{part}` has a variable"), "write the path");
+        if source.replace("${{", "").contains(['$', '`']) || mount.replace("${{", "").contains(['$', '`']) {
+            draft.refuse(span, format!("`{part}` is computed by the shell"), "write the path");
             continue;
         }
         let name = format!("v{}", number + 1);

@@ -59,10 +59,7 @@ pub(in super::super) static OPTIONS: &[CommandOption] = &[
         "dependency",
         'd',
         Required,
-        Refusal(
-            "the job waits for another job",
-            "write the other job's command as a role of the same job file, and `needs` in this one",
-        ),
+        Field("nothing for `singleton`; other jobs are an error: write them as roles, with `needs`"),
     ),
     row("distribution", 'm', Required, Extra),
     row("error", 'e', Required, Note(LOGS)),
@@ -95,6 +92,7 @@ pub(in super::super) static OPTIONS: &[CommandOption] = &[
     row("hint", ' ', Required, Extra),
     row("hold", 'H', None, Note(WAITS)),
     row("ignore-pbs", ' ', None, Note(SHELL)),
+    row("image", ' ', Required, Field("`image`, of the plug-in shifter")),
     row(
         "input",
         'i',
@@ -118,6 +116,12 @@ pub(in super::super) static OPTIONS: &[CommandOption] = &[
     row("mem-per-cpu", ' ', Required, Field("`resources.memory`, times the CPUs of an instance")),
     row("mem-per-gpu", ' ', Required, Field("`resources.memory`, times the GPUs of an instance")),
     row("mincpus", ' ', Required, Extra),
+    row(
+        "module",
+        ' ',
+        Required,
+        Note("modules of the plug-in shifter: jobc gives a task its GPUs and its network"),
+    ),
     row("network", ' ', Required, Extra),
     row("nice", ' ', Optional, Extra),
     row(

@@ -67,7 +67,7 @@ pub(super) fn distributed(
         let framework = match () {
             () if layout.nodes == 1 => return false,
             () if has(&["horovodrun"]) => "horovod",
-            () if has(&["mpirun", "mpiexec"]) => "mpi",
+            () if has(&["mpirun", "mpiexec"]) || steps.iter().any(Step::is_mpi) => "mpi",
             () if has(&["deepspeed "]) => "deepspeed",
             () => return false,
         };

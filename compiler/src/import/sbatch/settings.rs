@@ -142,6 +142,16 @@ impl Settings {
                 None => wrong(draft, "an amount of disk such as `100G`"),
             },
             "signal" => signal(value, span, draft),
+            "dependency" if value == "singleton" => draft.changed(
+                span,
+                "jobs of one name may run at the same time",
+                "submit one after the other ended: `jobc wait` waits for it",
+            ),
+            "dependency" => draft.refuse(
+                span,
+                "the job waits for another job",
+                "write the other job's command as a role of the same job file, and `needs` in this one",
+            ),
             _ => self.container.push((name, value.to_owned(), span)),
         }
     }

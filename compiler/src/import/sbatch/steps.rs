@@ -38,6 +38,11 @@ pub(super) struct Step {
 }
 
 impl Step {
+    /// Whether the program is one of MPI, which `srun` starts.
+    pub(super) fn is_mpi(&self) -> bool {
+        self.option("mpi").is_some_and(|option| !["none", "list"].contains(&option.value.text().as_str()))
+    }
+
     /// The value of its last option with a name.
     pub(super) fn option(&self, name: &str) -> Option<&StepOption> {
         self.options.iter().rev().find(|option| option.name == name)
