@@ -88,6 +88,10 @@ vsix-web: web
 jobs *arguments:
     tests/jobs/run {{ arguments }}
 
+# Run the tests of `jobc serve`: `just serve -k attacks`
+serve *arguments:
+    tests/serve/run {{ arguments }}
+
 # Run the integration tests of jobs on Slurm: `just slurm -k test_jobs`
 slurm *arguments:
     tests/slurm/run {{ arguments }}

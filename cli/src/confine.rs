@@ -10,14 +10,15 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::platform::files::canonicalize;
 
-/// The environment variable with the directory.
-pub(crate) const VARIABLE: &str = "JOBC_READ_BELOW";
+/// The environment variable with the directories.
+const VARIABLE: &str = "JOBC_READ_BELOW";
 
 /// The directories below which files may be read; nothing if all may.
 static DIRECTORIES: LazyLock<Option<Mutex<Vec<Utf8PathBuf>>>> = LazyLock::new(|| {
-    let directory = std::env::var(VARIABLE).ok()?;
+    let directories = std::env::var_os(VARIABLE)?;
+    let paths = std::env::split_paths(&directories).filter_map(|path| Utf8PathBuf::from_path_buf(path).ok());
     // A directory that is gone permits nothing.
-    Some(Mutex::new(canonicalize(Utf8Path::new(&directory)).into_iter().collect()))
+    Some(Mutex::new(paths.filter_map(|path| canonicalize(&path).ok()).collect()))
 });
 
 /// Permits the files of a directory that this program has made itself.

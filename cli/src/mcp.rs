@@ -6,7 +6,6 @@
 mod advice;
 mod command;
 mod parameter;
-mod process;
 mod root;
 mod server;
 mod tool;

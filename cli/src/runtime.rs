@@ -48,6 +48,8 @@ pub(crate) fn run_command(command: &RuntimeCommand, format: FormatArg) -> ExitCo
         ),
         RuntimeCommand::Submit(submit) => into_exit_code(commands::remote::submit(submit, format)),
         RuntimeCommand::Targets(targets) => into_exit_code(commands::remote::targets(targets)),
+        #[cfg(feature = "serve")]
+        RuntimeCommand::Serve(serve) => into_exit_code(commands::serve::run(serve)),
         RuntimeCommand::Doctor(doctor) => ExitCode::from(commands::doctor::run(doctor, format) as u8),
     }
 }

@@ -32,6 +32,7 @@ const GROUPS: [Group; 6] = [
             "report",
             "history",
             "metrics",
+            "serve",
             "port-forward",
             "copy",
             "trace",

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use jobc_process::OwnCommand;
 
 use super::parameter::Arguments;
 use super::root::Root;
@@ -60,6 +61,18 @@ impl Command {
     /// A command about jobs on this host and elsewhere: it reads what the user can read.
     pub(super) fn unconfined(root: &Root, word: &str, timeout: Duration) -> Self {
         Self { is_confined: false, timeout, ..Self::new(root, word) }
+    }
+
+    /// The process that runs it.
+    pub(super) fn own(&self, root: &Root) -> OwnCommand {
+        OwnCommand {
+            words: self.words.clone(),
+            stdin: self.stdin.clone().into_bytes(),
+            directory: self.directory.clone(),
+            confined_to: if self.is_confined { vec![root.path().to_owned()] } else { vec![] },
+            has_environment: !self.is_confined,
+            timeout: self.timeout,
+        }
     }
 
     pub(super) fn word(mut self, word: impl Into<String>) -> Self {

@@ -10,7 +10,6 @@ use tokio::sync::Semaphore;
 
 use super::advice::Reader;
 use super::parameter::Arguments;
-use super::process;
 use super::root::Root;
 use super::tool::{Effect, Permissions, Tool};
 use super::tool_result;
@@ -77,7 +76,7 @@ impl ServerHandler for Server {
         };
         let call = async {
             let _slot = self.slots.acquire().await;
-            process::run(&command, &self.root).await
+            jobc_process::run(command.own(&self.root)).await
         };
         let result = tokio::select! {
             result = call => result,

@@ -1,11 +1,11 @@
 //! From what a command has printed to the result of a tool: bounded, and as JSON where the command prints JSON.
 
+use jobc_process::Finished;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
 use super::advice::Reader;
 use super::command::{Command, OutputKind};
-use super::process::Finished;
 
 /// Maximum size of a result, in bytes: a model has to read it.
 const MAX_RESULT_BYTES: usize = 256 << 10;

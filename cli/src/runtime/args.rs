@@ -16,6 +16,8 @@ pub(crate) mod lock;
 pub(crate) mod metric;
 pub(crate) mod run;
 pub(crate) mod run_command;
+#[cfg(feature = "serve")]
+pub(crate) mod serve;
 pub(crate) mod submit;
 pub(crate) mod targets;
 pub(crate) mod task_access;
@@ -62,6 +64,12 @@ pub(crate) enum RuntimeCommand {
     Doctor(DoctorArgs),
     /// List targets, and check access to clusters
     Targets(TargetsArgs),
+    /// Serve a web page and a REST API to write, submit and watch jobs
+    ///
+    /// A link with a token is printed. Jobs keep running when the server ends, and it shows those that were started without
+    /// it. It listens on loopback; connect from elsewhere with `ssh -L 8750:127.0.0.1:8750 HOST`.
+    #[cfg(feature = "serve")]
+    Serve(serve::ServeArgs),
 }
 
 /// `jobc run` alone: it must start without building the options of all other commands.

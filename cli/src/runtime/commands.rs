@@ -31,6 +31,8 @@ pub(crate) mod report;
 pub(crate) mod rm;
 pub(crate) mod run;
 mod searched;
+#[cfg(feature = "serve")]
+pub(crate) mod serve;
 pub(crate) mod stats;
 pub(crate) mod stop;
 mod subject;

@@ -80,7 +80,9 @@ fn package_counts_match_the_page() {
     let program = packages::built_of("jobc", Some(&format!("{backends},runtime")));
     let with_remote = packages::built_of("jobc", Some(&format!("{backends},runtime,remote")));
     let registry = with_remote - program;
-    let mcp = packages::built_of("jobc", None) - with_remote;
+    let with_mcp = packages::built_of("jobc", Some(&format!("{backends},runtime,remote,mcp")));
+    let mcp = with_mcp - with_remote;
+    let serve = packages::built_of("jobc", None) - with_mcp;
     let locked = packages::locked(&page("Cargo.lock"));
     let text = page("docs/internals/dependencies.md").replace('\n', " ");
     let expected = [
@@ -88,6 +90,7 @@ fn package_counts_match_the_page() {
         format!("the `jobc` binary {program} without the feature `registry`"),
         format!("adds {registry} crates to the program"),
         format!("adds {mcp} crates for `jobc mcp`"),
+        format!("adds {serve} crates for `jobc serve`"),
         format!("{locked} packages are in the lock file"),
     ];
     let problems = expected

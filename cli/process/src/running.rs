@@ -1,67 +1,46 @@
-//! Runs a command in its own process: with a timeout, a limit for its output, and until the call is canceled.
+//! A process, from its start to its end.
 
 use std::io::{Read, Write as _};
-use std::process::{Child, Command as StdCommand, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::confine;
-
-use super::command::Command;
-use super::root::Root;
+use crate::OwnCommand;
 
 /// Maximum size of an output, in bytes. A process that writes more is killed.
 const MAX_OUTPUT_BYTES: u64 = 16 << 20;
 /// How often to check whether a process that has closed its output has exited.
 const POLL: Duration = Duration::from_millis(2);
 
-/// What a confined command sees of the environment, besides variables that begin with `JOBC_`: a job's parameters can have
-/// defaults from variables, and must not read secrets there.
-const ENVIRONMENT: [&str; 15] = [
-    "APPDATA",
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LOCALAPPDATA",
-    "PATH",
-    "SYSTEMROOT",
-    "TEMP",
-    "TMP",
-    "TMPDIR",
-    "TZ",
-    "USERPROFILE",
-    "XDG_CACHE_HOME",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-];
-
-/// The remaining output of a process.
+/// The output of a process that has ended.
 #[derive(Debug)]
-pub(super) struct Finished {
+pub struct Finished {
     /// The exit code; nothing after a signal.
     pub code: Option<i32>,
+    /// What it printed.
     pub stdout: String,
+    /// What it printed on stderr.
     pub stderr: String,
 }
 
-/// A process that is killed with its children when this is dropped before its end.
+/// A process, which can be killed with its children by any holder of it.
 #[derive(Clone)]
-struct Running(Arc<Mutex<Option<Child>>>);
+pub struct Running(Arc<Mutex<Option<Child>>>);
 
 /// Runs a command to its end. Dropping the future kills the process.
 ///
 /// # Errors
 /// It cannot be started, needs too long or writes too much, as a message.
-pub(super) async fn run(command: &Command, root: &Root) -> Result<Finished, String> {
-    let mut child = start(command, root).map_err(|error| format!("cannot start jobc: {error}"))?;
+pub async fn run(command: OwnCommand) -> Result<Finished, String> {
+    let mut child = start(&command).map_err(|error| format!("cannot start jobc: {error}"))?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let running = Running(Arc::new(Mutex::new(Some(child))));
+    let running = Running::new(child);
     let guard = KillOnDrop(running.clone());
     let (sender, receiver) = tokio::sync::oneshot::channel();
-    let text = command.stdin.clone();
+    let OwnCommand { stdin: text, timeout, .. } = command;
     std::thread::spawn(move || {
         // It may exit without reading all of it.
-        let writer = std::thread::spawn(move || stdin.map(|mut pipe| pipe.write_all(text.as_bytes())));
+        let writer = std::thread::spawn(move || stdin.map(|mut pipe| pipe.write_all(&text)));
         let other = running.clone();
         let errors = std::thread::spawn(move || {
             let errors = read(stderr);
@@ -79,10 +58,10 @@ pub(super) async fn run(command: &Command, root: &Root) -> Result<Finished, Stri
         let _ = writer.join();
         let _ = sender.send((status, output, errors));
     });
-    let finished = tokio::time::timeout(command.timeout, receiver).await;
+    let finished = tokio::time::timeout(timeout, receiver).await;
     drop(guard);
     let Ok(finished) = finished else {
-        return Err(format!("timed out after {} s", command.timeout.as_secs()));
+        return Err(format!("timed out after {} s", timeout.as_secs()));
     };
     let (status, output, errors) = finished.map_err(|_| "the process was lost".to_owned())?;
     let Some(output) = output else {
@@ -92,21 +71,9 @@ pub(super) async fn run(command: &Command, root: &Root) -> Result<Finished, Stri
     Ok(Finished { code: status.and_then(|status| status.code()), stdout: text(output), stderr: text(errors) })
 }
 
-fn start(command: &Command, root: &Root) -> std::io::Result<Child> {
-    let mut process = StdCommand::new(std::env::current_exe()?);
-    process.args(&command.words).current_dir(&command.directory);
-    process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    if command.is_confined {
-        let is_kept = |name: &str| ENVIRONMENT.contains(&name) || name.starts_with("JOBC_");
-        process.env_clear();
-        process.envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_kept)));
-        process.env(confine::VARIABLE, root.path());
-    }
-    process.env("JOBC_COLOR", "never");
-    // Its own process group, so that its children are killed with it.
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut process, 0);
-    process.spawn()
+fn start(command: &OwnCommand) -> std::io::Result<Child> {
+    let mut process = command.process()?;
+    process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
 }
 
 /// All of an output; nothing if it is too long.
@@ -118,8 +85,13 @@ fn read(pipe: Option<impl Read>) -> Option<Vec<u8>> {
 }
 
 impl Running {
+    /// A process of its own process group.
+    pub fn new(child: Child) -> Self {
+        Self(Arc::new(Mutex::new(Some(child))))
+    }
+
     /// Waits for the end of the process. Its ID stays its own until then, so that no other process is killed.
-    fn wait(&self) -> Option<ExitStatus> {
+    pub fn wait(&self) -> Option<ExitStatus> {
         loop {
             {
                 let mut child = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,7 +107,8 @@ impl Running {
         }
     }
 
-    fn kill(&self) {
+    /// Kills it with its process group.
+    pub fn kill(&self) {
         let mut child = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(child) = child.as_mut() else { return };
         #[cfg(unix)]
@@ -143,6 +116,16 @@ impl Running {
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
         let _ = child.kill();
+    }
+
+    /// Sends a signal to the process, not to its children.
+    #[cfg(unix)]
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let child = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = child.as_ref().and_then(|child| i32::try_from(child.id()).ok());
+        if let Some(process) = id.and_then(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process(process, signal);
+        }
     }
 }
 
