@@ -57,7 +57,7 @@ for (const name of readdirSync(site)) {
 const common = { absWorkingDir: here, bundle: true, format: "esm", target: "es2023", minify: true, metafile: true, logLevel: "warning", legalComments: "none", outdir: site };
 const results = await Promise.all([
     build({ ...common, entryPoints: ["src/main.ts"], assetNames: "[name]", loader: { ".ttf": "file" } }),
-    build({ ...common, entryPoints: { worker: "src/worker.ts", "editor.worker": "monaco-editor/editor/editor.worker.js" } }),
+    build({ ...common, entryPoints: { worker: "src/worker.ts", "editor.worker": "src/editor/editor.worker.ts" } }),
 ]);
 // `main.ts` imports no style of its own, so that the page is drawn before its code arrives.
 const monaco = readFileSync(join(site, "main.css"), "utf8");

@@ -1,12 +1,12 @@
 // Linked lines: what a line of the job causes in built files, and what causes a line of a built file. The line under the
 // pointer counts, otherwise that of the cursor.
 
-import { count } from "./display";
-import { monaco } from "./monaco";
-import type { Outputs } from "./outputs";
-import { sameFile, type BuiltFile, type BuiltLine, type Why } from "./protocol";
-import type { Server } from "./server";
-import type { Tabs } from "./tabs";
+import { count } from "./editor/display";
+import { monaco } from "./editor/monaco";
+import type { Outputs } from "./editor/outputs";
+import { sameFile, type BuiltFile, type BuiltLine, type Why } from "./editor/protocol";
+import type { Server } from "./editor/server";
+import type { Tabs } from "./editor/tabs";
 
 /** How long the pointer or the cursor must stay on a line, in milliseconds. */
 const PAUSE = 120;

@@ -1,17 +1,18 @@
 // The playground: the files of a job in an editor, what is built of it beside it, and the compiler in a worker.
 
-import { toMarker, toRange } from "./convert";
-import { registerFeatures } from "./features";
-import { JSON as JSON_MODE, YAML, languageOfInput, registerLanguages } from "./languages";
+import { startWorker } from "./channel";
+import { toMarker, toRange } from "./editor/convert";
+import { registerFeatures } from "./editor/features";
+import { JSON as JSON_MODE, YAML, languageOfInput, registerLanguages } from "./editor/languages";
 import { isTooLarge, tooLarge } from "./limit";
 import { Links } from "./links";
-import { followColors, makeEditor, monaco } from "./monaco";
-import { Outputs } from "./outputs";
-import { Problems, reveal, type Problem } from "./problems";
-import type { Diagnostic, Targets } from "./protocol";
-import { Server } from "./server";
+import { followColors, makeEditor, monaco, useWorker } from "./editor/monaco";
+import { Outputs } from "./editor/outputs";
+import { Problems, reveal, type Problem } from "./editor/problems";
+import type { Diagnostic, Targets } from "./editor/protocol";
+import { Server } from "./editor/server";
 import { decode, encode, type Project } from "./share";
-import { Tabs } from "./tabs";
+import { Tabs } from "./editor/tabs";
 
 interface Example {
     name: string;
@@ -35,6 +36,8 @@ function element<T extends HTMLElement>(id: string): T {
 }
 
 const asset = (name: string): Promise<Response> => fetch(new URL(name, import.meta.url));
+
+useWorker(new URL("./editor.worker.js", import.meta.url));
 
 class Playground {
     private readonly editor = makeEditor(element("editor"));
@@ -243,7 +246,7 @@ class Playground {
         this.stopped = false;
         this.told.clear();
         this.server.stop();
-        this.server = await Server.start(this.wasm, OPTIONS);
+        this.server = await Server.start(startWorker(this.wasm), OPTIONS);
         this.listen();
         this.say("");
         this.tell();
@@ -325,7 +328,7 @@ try {
         asset("jobc.wasm").then(async (response) => WebAssembly.compile(await response.arrayBuffer())),
         asset("examples.json").then((response) => response.json() as Promise<Example[]>),
     ]);
-    const playground = new Playground(await Server.start(wasm, OPTIONS), wasm, examples);
+    const playground = new Playground(await Server.start(startWorker(wasm), OPTIONS), wasm, examples);
     await playground.navigate();
     // Without it, the page is not there offline. A server without HTTPS has none, and a browser may refuse it.
     navigator.serviceWorker?.register(new URL("offline.js", import.meta.url)).catch(() => undefined);

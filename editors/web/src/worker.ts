@@ -2,7 +2,7 @@
 // of WebAssembly, every other one a message of JSON-RPC. Three notifications are not the protocol's: `jobc/files` gives
 // files beside the jobs, `jobc/wanted` asks for some, `jobc/stopped` says that the server has failed.
 
-import type { Entry, Message } from "./protocol";
+import type { Entry, Message } from "./editor/protocol";
 
 interface Exports {
     memory: WebAssembly.Memory;

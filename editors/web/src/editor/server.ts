@@ -1,8 +1,19 @@
-// A connection to the worker: requests, notifications, and a new worker after a failure.
+// A connection to the language server: requests and notifications, over a worker or a socket.
 
 import type { Message } from "./protocol";
 
 type Listener = (parameters: never) => void;
+
+/** What carries messages to the language server and back. */
+export interface Channel {
+    send(message: Message): void;
+    close(): void;
+    /** Set by the connection. */
+    onMessage: (message: Message) => void;
+}
+
+/** What answers requests: the language server, or a stand-in for some of them. */
+export type Compiler = Pick<Server, "ask">;
 
 export class Server {
     private readonly pending = new Map<number, { resolve: (result: never) => void; reject: (error: Error) => void }>();
@@ -10,17 +21,14 @@ export class Server {
     private next = 0;
 
     private constructor(
-        private readonly worker: Worker,
+        private readonly channel: Channel,
         readonly capabilities: { semanticTokensProvider: { legend: { tokenTypes: string[]; tokenModifiers: string[] } }; completionProvider: { triggerCharacters: string[] } },
     ) {}
 
-    /** Starts a worker with the module, and the session. */
-    static async start(wasm: WebAssembly.Module, options: object): Promise<Server> {
-        const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "jobc" });
-        worker.postMessage({ wasm });
-        const server = new Server(worker, {} as Server["capabilities"]);
-        worker.onmessage = ({ data }: MessageEvent<Message>) => server.receive(data);
-        worker.onerror = ({ message }) => server.receive({ method: "jobc/stopped", params: { reason: message } });
+    /** Starts the session. */
+    static async start(channel: Channel, options: object): Promise<Server> {
+        const server = new Server(channel, {} as Server["capabilities"]);
+        channel.onMessage = (message) => server.receive(message);
         const { capabilities } = await server.ask<{ capabilities: Server["capabilities"] }>("initialize", {
             processId: null,
             rootUri: null,
@@ -35,13 +43,13 @@ export class Server {
     ask<R>(method: string, params: unknown, cancelled?: { onCancellationRequested(listener: () => void): unknown }): Promise<R> {
         const id = ++this.next;
         const answer = new Promise<R>((resolve, reject) => this.pending.set(id, { resolve, reject }));
-        this.worker.postMessage({ jsonrpc: "2.0", id, method, params });
+        this.channel.send({ jsonrpc: "2.0", id, method, params });
         cancelled?.onCancellationRequested(() => this.pending.has(id) && this.tell("$/cancelRequest", { id }));
         return answer;
     }
 
     tell(method: string, params: unknown): void {
-        this.worker.postMessage({ jsonrpc: "2.0", method, params });
+        this.channel.send({ jsonrpc: "2.0", method, params });
     }
 
     on<P>(method: string, listener: (parameters: P) => void): void {
@@ -49,7 +57,7 @@ export class Server {
     }
 
     stop(): void {
-        this.worker.terminate();
+        this.channel.close();
         for (const { reject } of this.pending.values()) {
             reject(new Error("the server has stopped"));
         }

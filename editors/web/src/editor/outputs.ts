@@ -3,7 +3,7 @@
 import { languageOf } from "./languages";
 import { makeViewer, monaco } from "./monaco";
 import type { Artifact, BuiltFile, BuiltLine } from "./protocol";
-import type { Server } from "./server";
+import type { Compiler } from "./server";
 import { Tabs, type Tab } from "./tabs";
 
 const PLAN = "plan";
@@ -43,7 +43,7 @@ export class Outputs {
      * Builds the job; with errors, what was built before stays, and a line says so. `onSlow` is called if it takes long.
      * Returns whether no other build has begun since.
      */
-    async build(server: Server, uri: string, onSlow: () => void): Promise<boolean> {
+    async build(server: Compiler, uri: string, onSlow: () => void): Promise<boolean> {
         const number = ++this.latest;
         // While one build after another is begun and none ends, what is shown is old all the same.
         this.slow ||= setTimeout(() => {

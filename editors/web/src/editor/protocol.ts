@@ -1,6 +1,7 @@
 // The parts of the language server protocol that the page uses, and what is our own.
 
 export interface Message {
+    jsonrpc?: "2.0";
     id?: number | string;
     method?: string;
     params?: unknown;

@@ -39,9 +39,10 @@ import "monaco-editor/editor/contrib/suggest/browser/suggestController.js";
 
 import * as monaco from "monaco-editor/editor/editor.api.js";
 
-self.MonacoEnvironment = {
-    getWorker: () => new Worker(new URL("./editor.worker.js", import.meta.url), { type: "module", name: "monaco" }),
-};
+/** Says where Monaco's own worker is; before the first editor. */
+export function useWorker(address: URL): void {
+    self.MonacoEnvironment = { getWorker: () => new Worker(address, { type: "module", name: "monaco" }) };
+}
 
 // For the console, and for the tests of the page.
 Object.assign(self, { monaco });

@@ -1,0 +1,3 @@
+// Monaco's own worker.
+
+import "monaco-editor/editor/editor.worker.js";
