@@ -80,6 +80,10 @@ web:
     editors/web/install
     editors/web/build
 
+# Build the page of `jobc serve`, which the next `cargo build` embeds; needs Node
+page:
+    serve/page/build
+
 # Package the web extension for VS Code as editors/vscode/dist/jobc-web.vsix; needs Node
 vsix-web: web
     cd editors/vscode && npm ci --ignore-scripts --no-audit --no-fund && npm run package:web

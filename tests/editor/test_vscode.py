@@ -60,7 +60,7 @@ def test_the_package_has_no_other_files(package):
     assert package.stat().st_size <= 200_000
 
 
-@pytest.mark.parametrize("directory", ["editors/vscode", "editors/web", "tests/editor"])
+@pytest.mark.parametrize("directory", ["editors/vscode", "editors/web", "serve/page", "tests/editor"])
 def test_a_lock_file_does_not_name_a_registry(directory):
     assert '"resolved"' not in (REPOSITORY / directory / "package-lock.json").read_text(), "strip the lines `resolved`"
 
