@@ -206,6 +206,7 @@ mod tests {
             exit_code: Some(137),
             signal: None,
             reason,
+            verdict: None,
         }];
         let mut summary = JobSummary::new("train.1", "train", JobState::Succeeded);
         (summary.submitted, summary.started, summary.ended) = (at(1000), at(2000), at(6000));
