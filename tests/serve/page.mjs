@@ -20,7 +20,7 @@ const { default: playwright } = await check.module("playwright-core");
 const axe = await check.module("axe-core");
 const dist = join(REPOSITORY, "serve", "page", "dist");
 if (!existsSync(join(dist, "index.html.gz"))) {
-    check.needs("the page of `jobc serve`", "`serve/page/build`");
+    check.needs("the page of jobc serve", "`serve/page/build`");
 }
 
 const STEPS = { ...watching, ...writing, ...states, pictures };

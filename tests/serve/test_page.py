@@ -83,6 +83,6 @@ def test_parts_of_the_page_without_a_browser(steps):
 @pytest.mark.slow
 def test_types_of_the_page():
     if not (REPOSITORY / "serve/page/node_modules").exists():
-        needs.missing("the page of `jobc serve`", "`serve/page/build`")
+        needs.missing("the page of jobc serve", "`serve/page/build`")
     ran = subprocess.run(["npm", "run", "--silent", "check"], cwd=REPOSITORY / "serve/page", capture_output=True, text=True, errors="replace", check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr

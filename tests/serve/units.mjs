@@ -13,7 +13,7 @@ let esbuild;
 try {
     esbuild = createRequire(join(page, "package.json"))("esbuild");
 } catch {
-    check.needs("the page of `jobc serve`", "`serve/page/build`");
+    check.needs("the page of jobc serve", "`serve/page/build`");
 }
 const place = scratch("page-units");
 
