@@ -226,7 +226,7 @@ pub(crate) fn run() -> ExitCode {
     if let Command::Why(why) = &args.command
         && let Some(word) =
             why.job.job.as_deref().filter(|word| !word.as_str().contains(':') && !word.exists())
-        && let Some(code) = runtime::why_job(word.as_str())
+        && let Some(code) = runtime::why_job(word.as_str(), format)
     {
         return code;
     }

@@ -9,6 +9,7 @@ mod interruptible;
 mod kept;
 mod local_time;
 mod message;
+mod notice;
 mod output;
 mod piped_stdin;
 pub(crate) mod plugin_sandbox;
@@ -109,8 +110,8 @@ fn run_job_command(command: &JobCommand) -> ExitCode {
 }
 
 /// `jobc why JOB`: why a job ended or waits; none if the word names none.
-pub(crate) fn why_job(word: &str) -> Option<ExitCode> {
-    commands::why::why(word)
+pub(crate) fn why_job(word: &str, format: FormatArg) -> Option<ExitCode> {
+    commands::why::why(word, format)
 }
 
 /// Adds `oci`, whose options are defined in a separate crate.

@@ -99,7 +99,7 @@ pub(crate) fn run_hidden_command(matches: &ArgMatches, all: fn() -> Command) -> 
 }
 
 /// `jobc why JOB`: this build has no jobs.
-pub(crate) fn why_job(_word: &str) -> Option<ExitCode> {
+pub(crate) fn why_job(_word: &str, _format: FormatArg) -> Option<ExitCode> {
     None
 }
 

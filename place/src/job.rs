@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::MetricValue;
+use crate::progress::Progress;
 use crate::state::JobState;
 use crate::task::TaskStatus;
 use crate::time::Time;
@@ -65,6 +66,9 @@ pub struct JobSummary {
     pub description: Option<String>,
     /// The job file, where it is known.
     pub source: Option<PathBuf>,
+    /// How far it is, of a job that says so and of which the place keeps it: the role that is the least far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
     /// The sweep that it is a combination of, where that has a name of its own.
     #[schemars(with = "Option<String>")]
     pub sweep: Option<JobId>,
@@ -132,6 +136,7 @@ impl JobSummary {
             end: None,
             description: None,
             source: None,
+            progress: None,
             sweep: None,
             states: vec![],
             plan: None,

@@ -4,6 +4,7 @@
 //! sent them by the crate `jobc-remote`; this host runs them by `jobc-job`.
 
 pub mod capacity;
+pub mod change;
 pub mod event;
 pub mod exec;
 pub mod exit_code;
@@ -16,6 +17,8 @@ pub mod members;
 pub mod metric;
 pub mod outline;
 pub mod output;
+pub mod progress;
+pub mod queue;
 pub mod state;
 pub mod stop;
 pub mod task;
@@ -31,6 +34,7 @@ use std::time::Duration;
 use jobc_sys::error::{Error, Kind, Result};
 
 use capacity::Capacity;
+use change::Change;
 use event::Event;
 use exec::{ExecRequest, ExecStreams};
 use job::{JobDetail, JobSummary};
@@ -63,6 +67,18 @@ pub trait Place: Send + Sync {
 
     /// Why a job waits or ended: one sentence each.
     fn reasons(&self, name: &str) -> Result<Vec<String>>;
+
+    /// The changes of the reasons, the oldest first, where the place keeps them.
+    fn changes(&self, name: &str) -> Result<Vec<Change>> {
+        let _ = name;
+        Ok(vec![])
+    }
+
+    /// When a job that waits may start: a sentence, where the place can tell.
+    fn estimate(&self, name: &str) -> Result<Option<String>> {
+        let _ = name;
+        Ok(None)
+    }
 
     /// Ends a job. Its record stays, unless the place has nothing between running and gone.
     ///

@@ -23,6 +23,18 @@ pub struct MetricValue {
     pub attempt: u32,
     /// When it was found.
     pub time: Time,
+    /// Its first value in this attempt, of what a rate is computed from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<FirstValue>,
+}
+
+/// The first value of a metric in an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FirstValue {
+    /// The value.
+    pub value: MetricNumber,
+    /// When it was found.
+    pub time: Time,
 }
 
 /// A number of a metric: any `f64`. JSON has no word for those that are not finite, so they are `"nan"`, `"inf"` and

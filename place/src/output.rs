@@ -11,11 +11,13 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::change::WhyJob;
 use crate::event::Event;
 use crate::history::HistoryJob;
 use crate::job::{JobDetail, JobSummary};
 use crate::logs::Stream;
 use crate::metric::MetricNumber;
+use crate::queue::QueueRow;
 use crate::task::TaskStatus;
 use crate::usage::TaskUsage;
 
@@ -170,9 +172,15 @@ pub fn schema() -> String {
     let commands = [
         ("ps", "`jobc ps`: the jobs.", generator.subschema_for::<Vec<ListedJob<'_>>>()),
         ("ps-job", "`jobc ps JOB`: its tasks.", generator.subschema_for::<Vec<TaskStatus>>()),
+        ("ps-queue", "`jobc ps --queue`: the jobs of all users.", generator.subschema_for::<Vec<QueueRow>>()),
         ("ps-sweep", "`jobc ps SWEEP`: its jobs.", generator.subschema_for::<Vec<SweepJob<'_>>>()),
         ("history", "`jobc history`: the jobs.", generator.subschema_for::<Vec<HistoryJob<'_>>>()),
         ("inspect", "`jobc inspect`: a job.", generator.subschema_for::<InspectedJob<'_>>()),
+        (
+            "why",
+            "A line of `jobc why JOB`: why a job waits or ended.",
+            generator.subschema_for::<WhyJob<'_>>(),
+        ),
         ("wait", "A line of `jobc wait`: a job that has ended.", generator.subschema_for::<ListedJob<'_>>()),
         ("logs", "A line of `jobc logs`.", generator.subschema_for::<LogLine<'_>>()),
         ("events", "A line of `jobc events`.", generator.subschema_for::<Event>()),

@@ -12,6 +12,7 @@ use crate::forms;
 use crate::image::Image;
 use crate::matrix::Matrix;
 use crate::metric::Metric;
+use crate::progress::Progress;
 use crate::role::{Retry, Role};
 use crate::scalar::{EnvValue, Scalar, ScalarKind};
 use crate::storage::{Data, Output};
@@ -115,6 +116,11 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z_][A-Za-z0-9_./-]{0,62}$"}, "examples" = [{"loss": {"log": "val_loss=([0-9.e+-]+)", "better": "lower"}}]))]
     pub metrics: IndexMap<String, Metric>,
+    /// [preview] How far the job is: two numbers, done and total, of a line of the log or of a file. `jobc ps` and
+    /// `jobc report` show them with the time left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"log": "step (?P<done>[0-9]+)/(?P<total>[0-9]+)"}]))]
+    pub progress: Option<Progress>,
     /// Variables that every task has, whether or not the job file names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [["openpai"], ["jobc"]]))]

@@ -24,6 +24,7 @@ pub mod permissions;
 pub mod plan;
 mod plural;
 pub mod pointer;
+pub mod progress;
 pub mod quantity;
 pub mod reference;
 pub mod resources;

@@ -9,6 +9,7 @@ use crate::forms;
 use crate::image::Image;
 use crate::matrix::Matrix;
 use crate::metric::Metric;
+use crate::progress::Progress;
 use crate::resources::Resources;
 use crate::scalar::{EnvValue, Scalar};
 
@@ -92,6 +93,11 @@ pub struct Role {
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z_][A-Za-z0-9_./-]{0,62}$"}, "examples" = [{"accuracy": {"file": "/output/result.json", "key": "accuracy", "better": "higher"}}]))]
     pub metrics: IndexMap<String, Metric>,
+    /// [preview] How far this role is, instead of `progress` of the job: two numbers, done and total, of a line of the log or of a file. `jobc ps` and
+    /// `jobc report` show them with the time left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"log": "step (?P<done>[0-9]+)/(?P<total>[0-9]+)"}]))]
+    pub progress: Option<Progress>,
     /// Small files in each instance, by absolute path.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("propertyNames" = {"pattern": "^/"}, "examples" = [{"/etc/app.conf": {"content": "debug = false\n"}}]))]

@@ -10,7 +10,7 @@ import time
 import needs
 import pytest
 
-from command_line import copy_program, expect
+from command_line import expect
 
 pytestmark = [pytest.mark.isolated, pytest.mark.duration(9), pytest.mark.accounts("root", slow="single")]
 
@@ -104,7 +104,10 @@ def test_metrics_are_what_prometheus_reads(jobs):
     jobs.until("tested-metrics", lambda record: record.get("metrics"))
     text = expect(jobs.call("metrics")).stdout
     families = {family.name: family for family in parser.text_string_to_metric_families(text)}
-    value = lambda name: {tuple(sample.labels.values()): sample.value for sample in families[name].samples}
+
+    def value(name):
+        return {tuple(sample.labels.values()): sample.value for sample in families[name].samples}
+
     assert value("jobc_jobs")[("running",)] == 1 and value("jobc_jobs")[("lost",)] == 0
     assert value("jobc_job_tasks") == {("tested-metrics", "tested-metrics.1", "running"): 1}
     assert value("jobc_job_metric") == {("tested-metrics", "tested-metrics.1", "say-0", "loss"): 0.25}

@@ -22,6 +22,7 @@ pub(crate) mod newest;
 pub(crate) mod pause;
 pub(crate) mod port_forward;
 pub(crate) mod ps;
+mod queue_list;
 #[cfg(feature = "remote")]
 pub(crate) mod remote;
 #[cfg(not(feature = "remote"))]

@@ -12,8 +12,11 @@ use std::path::{Path, PathBuf};
 
 use jobc_job::directory::{Directory, JobDirectories};
 use jobc_job::logs::{Limits, parse};
+use jobc_place::change::{self, Change};
+use jobc_place::job::JobSummary;
 use jobc_place::job_ref::Handle;
 use jobc_place::logs::Stream;
+use jobc_place::time::Time;
 use jobc_sys::id::JobId;
 
 /// The directory of all jobs on clusters, next to the records of jobs on this host.
@@ -32,6 +35,31 @@ pub(crate) fn note(handle: &Handle) {
     if let Some(directory) = directory(handle) {
         let _ = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     }
+}
+
+/// The file with the changes of a job's reasons, one in a line.
+const CHANGES: &str = "changes.jsonl";
+
+/// The changes of a job's reasons that commands of this user have seen.
+pub(crate) fn changes(handle: &Handle) -> Vec<Change> {
+    let text = directory(handle).and_then(|directory| std::fs::read_to_string(directory.join(CHANGES)).ok());
+    let text = text.unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Keeps the state and the reasons of a job, if they differ from the last ones.
+pub(crate) fn note_reasons(handle: &Handle, job: &JobSummary, reasons: &[String]) {
+    let change = Change { time: Time::now(), text: change::text(job, reasons) };
+    let is_known = changes(handle).last().is_some_and(|last| last.text == change.text);
+    let (Some(directory), false, Ok(mut line)) = (directory(handle), is_known, serde_json::to_vec(&change))
+    else {
+        return;
+    };
+    line.push(b'\n');
+    // A home that cannot be written to keeps nothing.
+    let _ = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(directory.join(CHANGES));
+    let _ = file.and_then(|mut file| file.write_all(&line));
 }
 
 /// Removes the kept output of a job.

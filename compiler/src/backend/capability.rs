@@ -409,6 +409,7 @@ fn needs_of_volumes(job: &JobPlan, found: &mut CapabilityNeeds) {
 
 fn needs_of_role(instances: &BTreeMap<&str, u32>, role: &RolePlan, found: &mut CapabilityNeeds) {
     use jobc_schema::plan::{CommandPlan, EnvPlan, FileContent, Reference};
+    use jobc_schema::progress::is_progress;
     let at = role.at();
     if let Some(matrix) = &role.matrix {
         found.push((Capability::RoleMatrix, at.key("matrix")));
@@ -416,8 +417,11 @@ fn needs_of_role(instances: &BTreeMap<&str, u32>, role: &RolePlan, found: &mut C
             found.push((Capability::RoleMaxParallel, at.keys(["matrix", "max_parallel"])));
         }
     }
-    if !role.metrics.is_empty() {
+    // The place of a lossy answer about both is that of the metrics.
+    if role.metrics.keys().any(|name| !is_progress(name)) {
         found.push((Capability::Metrics, at.key("metrics")));
+    } else if !role.metrics.is_empty() {
+        found.push((Capability::Metrics, at.key("progress")));
     }
     for mount in role.mounts.iter().filter(|mount| mount.subpath.is_some()) {
         found.push((Capability::Subpath, at.keys(["outputs", &mount.volume, "subpath"])));

@@ -3,6 +3,7 @@
 use indexmap::IndexMap;
 use jobc_schema::metric::Metric;
 use jobc_schema::plan::{CODE, MetricPlan, MetricSource, MountPlan, RolePlan};
+use jobc_schema::progress::{DONE, Progress, TOTAL};
 use jobc_schema::role::Role;
 use jobc_schema::{Job, Pointer};
 use regex::bytes::Regex;
@@ -49,7 +50,74 @@ pub(super) fn resolve_metrics(
         metrics.shift_remove(metric);
         metrics.extend(plan.map(|plan| (metric.clone(), plan)));
     }
+    match (&role.progress, &job.progress) {
+        (Some(progress), _) => {
+            let at = Pointer::ROOT.keys(["roles", name, "progress"]);
+            let mut absent = None;
+            metrics.extend(resolve_progress(progress, mounts, &at, &mut |found| absent = Some(found), sink));
+            if let Some(found) = absent {
+                sink.push(found);
+            }
+        }
+        (None, Some(progress)) => {
+            metrics.extend(resolve_progress(
+                progress,
+                mounts,
+                &Pointer::ROOT.key("progress"),
+                &mut |_| (),
+                sink,
+            ));
+        }
+        (None, None) => {}
+    }
     metrics
+}
+
+/// The progress of a role as two metrics.
+fn resolve_progress(
+    progress: &Progress,
+    mounts: &[MountPlan],
+    at: &Pointer,
+    absent: &mut dyn FnMut(Diagnostic),
+    sink: &mut Sink,
+) -> Vec<(String, MetricPlan)> {
+    let plan = |name: &str, source| (name.to_owned(), MetricPlan { source, better: None });
+    if let Some(pattern) = &progress.log {
+        let patterns = progress_patterns(pattern, &at.key("log"), sink);
+        return patterns.map_or_else(Vec::new, |[done, total]| {
+            vec![plan(DONE, MetricSource::Log(done)), plan(TOTAL, MetricSource::Log(total))]
+        });
+    }
+    let metric =
+        |key: &Option<String>| Metric { file: progress.file.clone(), key: key.clone(), ..Metric::default() };
+    let done = resolve_metric(&metric(&progress.done), mounts, at, absent, sink);
+    let Some(done) = done else { return vec![] };
+    // What is wrong with the file was found already.
+    let total = resolve_metric(&metric(&progress.total), mounts, at, &mut |_| (), &mut Sink::new());
+    total.map_or_else(Vec::new, |total| vec![plan(DONE, done.source), plan(TOTAL, total.source)])
+}
+
+/// The pattern of each of the two numbers: the expression with that group alone.
+fn progress_patterns(pattern: &str, at: &Pointer, sink: &mut Sink) -> Option<[String; 2]> {
+    let Ok(regex) = Regex::new(pattern) else {
+        check_pattern(pattern, at, sink);
+        return None;
+    };
+    let names: Vec<Option<&str>> = regex.capture_names().skip(1).collect();
+    let has = |name: &str| names.iter().filter(|known| **known == Some(name)).count() == 1;
+    if !has("done") || !has("total") || names.len() != 2 {
+        let what = if has("done") && has("total") { "other groups than" } else { "not the groups" };
+        let message = format!("`{pattern}` has {what} `done` and `total`");
+        sink.push(Diagnostic::error(codes::METRIC, message).at(at, "").note(
+            "name the two numbers, as in `step (?P<done>[0-9]+)/(?P<total>[0-9]+)`; a group for anything else is `(?: )`",
+        ));
+        return None;
+    }
+    let without = |name: &str| {
+        let pattern = pattern.replacen(&format!("(?P<{name}>"), "(?:", 1);
+        pattern.replacen(&format!("(?<{name}>"), "(?:", 1)
+    };
+    Some([without("total"), without("done")])
 }
 
 /// Reports files of the job's metrics that no role sees.
@@ -61,6 +129,13 @@ pub(super) fn check_files(job: &Job, roles: &[RolePlan], sink: &mut Sink) {
             let mounts = roles.iter().flat_map(|role| &role.mounts);
             sink.push(not_kept(file, mounts, &at.key("file")));
         }
+    }
+    if let Some(file) = job.progress.as_ref().and_then(|progress| progress.file.as_ref())
+        && file.starts_with('/')
+        && roles.iter().all(|role| place_of(file, &role.mounts).is_none())
+    {
+        let mounts = roles.iter().flat_map(|role| &role.mounts);
+        sink.push(not_kept(file, mounts, &Pointer::ROOT.keys(["progress", "file"])));
     }
 }
 

@@ -30,6 +30,7 @@ pub(super) fn check_job(report: &mut Report<'_>) {
     one_of::secrets(root, report);
     matrix::check(&Pointer::ROOT, root, report);
     one_of::metrics(&Pointer::ROOT, root, report);
+    one_of::progress(&Pointer::ROOT, root, report);
     one_of::retry(&Pointer::ROOT, root, report);
     storage::names(root, report);
     lists::job(root, report);
@@ -52,6 +53,7 @@ pub(super) fn check_job(report: &mut Report<'_>) {
         one_of::role(&at, &entry.value, report);
         matrix::check(&at, &entry.value, report);
         one_of::metrics(&at, &entry.value, report);
+        one_of::progress(&at, &entry.value, report);
         one_of::retry(&at, &entry.value, report);
         image::check(&at, &entry.value, report);
         lists::role(&at, &entry.value, report);

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use jobc_place::time::format_duration;
 use jobc_schema::plan::JobPlan;
 use jobc_sys::error::{Error, Kind, Result};
 
@@ -15,7 +16,7 @@ use super::access::Access;
 use super::checks::Checked;
 use super::state::Run;
 use super::{
-    array, capacity, checks, events, exec, logs, port_forward, queue, shell, snapshot, submit, usage,
+    array, capacity, checks, events, exec, logs, port_forward, queue, shell, snapshot, submit, time, usage,
 };
 use crate::host::Host;
 use crate::http::Notice;
@@ -275,6 +276,15 @@ impl Place for Cluster {
 
     fn reasons(&self, name: &str) -> Result<Vec<String>> {
         Ok(self.inspect(name)?.reasons)
+    }
+
+    fn estimate(&self, name: &str) -> Result<Option<String>> {
+        let now = time::now();
+        let expected = self.run(name)?.expected_start(now);
+        Ok(expected.map(|at| {
+            let wait = format_duration(Duration::from_secs(at - now));
+            format!("Slurm expects it to start in {wait}, at {}", time::rfc3339(at))
+        }))
     }
 
     fn inspect(&self, name: &str) -> Result<JobDetail> {

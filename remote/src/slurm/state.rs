@@ -142,6 +142,15 @@ impl Run {
         self.files.is_submitted || is_single() && self.files.jobs.values().all(|id| !id.contains('_'))
     }
 
+    /// When Slurm expects its waiting Slurm jobs to start (`squeue --start`): the last of them, in seconds since 1970.
+    pub(crate) fn expected_start(&self, now: u64) -> Option<u64> {
+        let pending = self.groups().filter(|(_, state)| matches!(state, GroupState::Pending));
+        let rows = pending.filter_map(|(group, _)| self.rows.get(&group.name));
+        // The begin time of a job is a reason, and no forecast.
+        let forecasts = rows.filter(|row| row.reason != "BeginTime").filter_map(|row| row.started);
+        forecasts.filter(|at| *at > now).max()
+    }
+
     /// The state of the whole run.
     pub(crate) fn state(&self) -> JobState {
         let any = |wanted: &dyn Fn(&GroupState) -> bool| self.states.iter().any(wanted);
@@ -392,6 +401,18 @@ x/jobs/train:8
             waiting.reasons(),
             ["prepare: other jobs are ahead of it", "train: job.yaml:2:3: its partition is closed"]
         );
+    }
+
+    #[test]
+    fn the_forecast_is_that_of_the_job_that_starts_last() {
+        let mut run =
+            run("x/submitted:101\n", &[("7", "PENDING", "Priority"), ("8", "PENDING", "Dependency")]);
+        assert_eq!(run.expected_start(100), None);
+        run.rows.get_mut("prepare").unwrap().started = Some(500);
+        run.rows.get_mut("train").unwrap().started = Some(900);
+        assert_eq!((run.expected_start(100), run.expected_start(900)), (Some(900), None));
+        run.rows.get_mut("train").unwrap().reason = "BeginTime".to_owned();
+        assert_eq!(run.expected_start(100), Some(500));
     }
 
     #[test]

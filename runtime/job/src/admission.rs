@@ -9,12 +9,14 @@
 pub mod capacity;
 pub mod claim;
 mod devices;
+pub mod estimate;
 mod gpus;
 pub mod job_queue;
 pub mod ledger;
 pub mod limits;
 pub mod overview;
 pub mod ports;
+pub mod queue;
 mod resources;
 
 use jobc_schema::plan::JobPlan;

@@ -1,5 +1,6 @@
 //! This host as a place: the jobs of this user, by their records and the sockets of their supervisors.
 
+mod changes;
 mod detail;
 mod events;
 mod exec;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use jobc_place::Place;
 use jobc_place::capacity::Capacity;
+use jobc_place::change::Change;
 use jobc_place::event::Event;
 use jobc_place::exec::{ExecRequest, ExecStreams};
 use jobc_place::job::{JobDetail, JobSummary};
@@ -23,20 +25,26 @@ use jobc_place::members::Members;
 use jobc_place::stop::{KillRequest, StopRequest};
 use jobc_place::transfer::{Copied, CopyRequest, PortForward, PortForwardReport};
 use jobc_place::usage::TaskUsage;
-use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id::JobId;
 use jobc_sys::process::Process;
 use jobc_sys::signals::Signal;
 use rustix::event::{PollFd, PollFlags};
 use serde_json::{Map, Value};
 
+use crate::admission::capacity::Capacity as HostCapacity;
+use crate::admission::estimate;
+use crate::admission::ledger::Ledger;
 use crate::control::{Connection, Request};
 use crate::directory::{Directory, JobDirectories};
+use crate::event;
 use crate::metrics::LiveUsage;
 use crate::record::Record;
 use crate::recover::{self, LostJob};
 use crate::sweep::{self, Sweep};
+use jobc_gpu::{Host, Inventory};
 use jobc_place::state::JobState;
+use jobc_place::time::Time;
 
 pub use detail::{describe_claim, detail, summary};
 pub use tasks::named as named_tasks;
@@ -286,6 +294,27 @@ impl Place for LocalPlace {
 
     fn reasons(&self, name: &str) -> Result<Vec<String>> {
         Ok(self.inspect(name)?.reasons)
+    }
+
+    fn changes(&self, name: &str) -> Result<Vec<Change>> {
+        let directory = self.directories.find(name)?;
+        let path = directory.events_file();
+        let events =
+            event::Reader::new(&directory).read().map_err(|error| file_error("read", &path, &error))?;
+        Ok(changes::of_events(&events))
+    }
+
+    fn estimate(&self, name: &str) -> Result<Option<String>> {
+        let directory = self.directories.find(name)?;
+        if Record::require(&directory)?.state != JobState::Queued {
+            return Ok(None);
+        }
+        let gpus = Inventory::discover(&Host::here());
+        let capacity = HostCapacity::of_host(&directory.state)?.with_gpus(gpus);
+        let now = Time::now();
+        let ledger = Ledger::standard(&self.directories)?;
+        let start = estimate::of_job(&ledger, &directory.id, &capacity, now.millis() / 1000)?;
+        Ok(start.map(|start| detail::estimate(&start, now)))
     }
 
     fn stop(&self, name: &str, request: StopRequest<'_>) -> Result<Option<JobSummary>> {

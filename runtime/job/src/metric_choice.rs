@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use jobc_schema::plan::{JobPlan, MetricSource, MountPlan, RolePlan};
+use jobc_schema::progress::is_progress;
 use regex::bytes::Regex;
 
 use crate::directory::Directory;
@@ -159,7 +160,9 @@ impl<'a> JobMetrics<'a> {
     /// The names of the metrics in the last lines of the logs of a job that declares none, each once.
     pub fn detected_names(&self) -> Vec<String> {
         let mut names: Vec<String> = vec![];
-        if self.plan().is_none_or(|plan| plan.roles.iter().any(|role| !role.metrics.is_empty())) {
+        if self.plan().is_none_or(|plan| {
+            plan.roles.iter().any(|role| role.metrics.keys().any(|name| !is_progress(name)))
+        }) {
             return names;
         }
         each_line(&self.logs(None), Some(LAST_LINES), |line| {

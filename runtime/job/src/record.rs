@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::directory::{Directory, replace};
 use jobc_gpu::lease::GpuLease;
 use jobc_place::job::{End, RoleCombination};
-use jobc_place::metric::MetricValue;
+use jobc_place::metric::{FirstValue, MetricValue};
 use jobc_place::state::JobState;
 use jobc_place::task::TaskStatus;
 use jobc_place::time::Time;
@@ -100,6 +100,9 @@ pub struct Claim {
     /// Ports on the host's own network.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u16>,
+    /// The time limit of the job in seconds, by which it gives all of this back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
     /// Its GPUs, once it is admitted.
     #[serde(default, skip_serializing_if = "GpuLease::is_empty")]
     pub leased: GpuLease,
@@ -149,10 +152,17 @@ impl Record {
         replace(&directory.record_file(), &text, durability)
     }
 
-    /// Keeps the last value of a metric of a role.
-    pub fn set_metric(&mut self, value: MetricValue) {
+    /// Keeps the last value of a metric of a role, and of progress also the first of the attempt.
+    pub fn set_metric(&mut self, mut value: MetricValue) {
         let same = |known: &MetricValue| known.name == value.name && known.task.role == value.task.role;
-        match self.metrics.iter_mut().find(|known| same(known)) {
+        let known = self.metrics.iter_mut().find(|known| same(known));
+        if value.name == jobc_schema::progress::DONE {
+            let own = |known: &&mut MetricValue| known.task == value.task && known.attempt == value.attempt;
+            let (now, time) = (value.value, value.time);
+            let first = known.as_ref().filter(|known| own(known)).and_then(|known| known.first);
+            value.first = first.or(Some(FirstValue { value: now, time }));
+        }
+        match known {
             Some(known) => *known = value,
             None => self.metrics.push(value),
         }

@@ -87,6 +87,7 @@ pub(crate) enum JobCommand {
 }
 
 #[derive(Debug, ClapArgs)]
+#[expect(clippy::struct_excessive_bools, reason = "one per option")]
 pub(crate) struct PsArgs {
     /// Also show finished jobs
     #[arg(long, short)]
@@ -97,6 +98,9 @@ pub(crate) struct PsArgs {
     /// List the jobs on the cluster of a target, instead of the jobs on this host
     #[arg(long, short, value_name = "NAME", conflicts_with = "job", add = targets())]
     pub target: Option<String>,
+    /// List the queue of this host: the jobs of all users that hold resources or wait for them, and for whom they wait
+    #[arg(long, conflicts_with_all = ["job", "target", "all_targets", "all", "quiet"])]
+    pub queue: bool,
     /// List the jobs on this host and on the clusters of all targets
     #[arg(long, short = 'A', conflicts_with_all = ["job", "target"])]
     pub all_targets: bool,
@@ -196,6 +200,9 @@ pub(crate) struct WaitArgs {
     /// Exit with 75 if the jobs have not ended after this time, such as `30m` or `2h`
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub timeout: Option<Duration>,
+    /// [preview] Ring the bell and show a desktop notification at the end, where the terminal or notify-send can
+    #[arg(long)]
+    pub notify: bool,
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Job or sweep IDs such as `train.2`, names, or handles [default: the newest running one, or else the newest one]

@@ -108,6 +108,9 @@ pub(crate) struct RunArgs {
           conflicts_with = "detach", help_heading = JOB_HEADING,
           add = tasks_of_file())]
     pub terminal: Option<String>,
+    /// [preview] Ring the bell and show a desktop notification when the job ends, where the terminal or notify-send can
+    #[arg(long, conflicts_with = "detach", help_heading = JOB_HEADING)]
+    pub notify: bool,
     /// Do not show the table of tasks on a terminal
     #[arg(long, help_heading = JOB_HEADING)]
     pub plain: bool,

@@ -17,6 +17,7 @@ use jobc_sys::error::{Error, Kind};
 use super::jobs::{Failure, Result, open_local};
 use super::target_table::open_target;
 use crate::args::FormatArg;
+use crate::runtime::kept;
 use crate::terminal;
 
 /// Jobs that are changed at the same time.
@@ -47,6 +48,13 @@ impl NamedJobs {
     /// The handle of a job of it; none on this host.
     pub(crate) fn handle_of(&self, job: &JobSummary) -> Option<Handle> {
         self.target.as_ref().map(|target| Handle { target: target.clone(), name: job.name.clone() })
+    }
+
+    /// Keeps the reasons of a job of a cluster for its time line.
+    pub(crate) fn note_reasons(&self, job: &JobSummary, reasons: &[String]) {
+        if let Some(handle) = self.handle_of(job) {
+            kept::note_reasons(&handle, job, reasons);
+        }
     }
 
     /// A job that its place cannot find now, but may know.

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use jobc_place::job::JobDetail;
 use jobc_place::output::InspectedJob;
+use jobc_place::progress::Progress;
 use jobc_place::time::{Time, format_ago, format_duration};
 use jobc_place::verdict::Judgment;
 
@@ -26,6 +27,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode> {
     let found = newest::named_or_newest(args.job.as_ref())?;
     let job = found.job()?;
     let detail = found.place.inspect(&job.name)?;
+    found.note_reasons(&detail.summary, &detail.reasons);
     if args.output_args.format == FormatArg::Json {
         let more = found.place.more(&job.name)?;
         terminal::print(&json_text(&InspectedJob::new(&found.id_of(job), &detail, more).json()));
@@ -74,6 +76,8 @@ fn text_details(id: &str, detail: &JobDetail, now: Time) -> String {
     add("started", job.started.map(moment));
     add("ended", job.ended.map(moment));
     add("ran", job.started.map(|time| format_duration(job.ended.unwrap_or(now).since(time))));
+    let progress = Progress::of_job(&detail.metrics, &detail.tasks, now);
+    add("progress", progress.map(|known| format!("{} ({} of {})", known.text(), known.done, known.total)));
     add("attempt", (detail.attempt > 1).then(|| detail.attempt.to_string()));
     lines.extend(detail.facts.iter().cloned());
     lines.extend(detail.notes.iter().map(|note| ("note", note.clone())));

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use jobc_place::Place as _;
 use jobc_place::job::JobSummary;
 use jobc_place::output::ListedJob;
+use jobc_place::progress::Progress;
 use jobc_place::time::Time;
 
 use super::found::id;
@@ -53,7 +54,9 @@ pub(crate) fn text(args: &PsArgs, found: &[Listed]) -> String {
 fn table(found: &[Listed], now: Time) -> WideTable {
     // Jobs of this host are this user's.
     let user = found.iter().any(|(_, job)| job.user.is_some()).then_some("USER");
-    let headings = ["JOB", "STATE", "TASKS"].into_iter().chain(user).chain(["SUBMITTED", "RAN", "END"]);
+    let progress = found.iter().any(|(_, job)| job.progress.is_some()).then_some("PROGRESS");
+    let headings = ["JOB", "STATE", "TASKS"].into_iter().chain(user).chain(["SUBMITTED", "RAN"]);
+    let headings = headings.chain(progress).chain(["END"]);
     let mut table = WideTable::new(headings.map(str::to_owned).collect());
     for (target, job) in found {
         let started = job.started;
@@ -63,8 +66,9 @@ fn table(found: &[Listed], now: Time) -> WideTable {
         cells.extend([
             job.submitted.map(|at| format_ago(at, now)).unwrap_or_default(),
             started.map(|started| format_duration(ended.unwrap_or(now).since(started))).unwrap_or_default(),
-            job.cause().to_owned(),
         ]);
+        cells.extend(progress.map(|_| job.progress.as_ref().map(Progress::text).unwrap_or_default()));
+        cells.push(job.cause().to_owned());
         table.row(cells);
     }
     table

@@ -11,6 +11,7 @@ use jobc_job::metrics::LiveUsage;
 use jobc_job::record::Record;
 use jobc_place::state::JobState;
 use jobc_place::task::TaskStatus;
+use jobc_schema::progress::{DONE, TOTAL, is_progress};
 use jobc_sys::error::{Error, Kind, describe};
 use jobc_sys::write_atomic::{Durability, write_atomic};
 
@@ -90,6 +91,11 @@ const USER_METRIC: Family = Family {
     kind: Type::Gauge,
 };
 
+const DONE_FAMILY: Family =
+    Family { name: "jobc_role_progress_done", help: "What a role has done.", kind: Type::Gauge };
+const TOTAL_FAMILY: Family =
+    Family { name: "jobc_role_progress_total", help: "What a role has to do in all.", kind: Type::Gauge };
+
 pub(crate) fn run(args: &MetricsArgs) -> Result<ExitCode> {
     let text = text(&open_local()?.records()?);
     match &args.write {
@@ -142,7 +148,13 @@ fn of_job(out: &mut Exposition, directory: &Directory, record: &Record) {
     }
     // Not `job`: that is the label of what Prometheus scrapes.
     out.add(&GPUS, &labels, record.claim.leased.slots.len());
-    for metric in &record.metrics {
+    for (name, family) in [(DONE, &DONE_FAMILY), (TOTAL, &TOTAL_FAMILY)] {
+        for metric in record.metrics.iter().filter(|metric| metric.name == name) {
+            let role = metric.task.role.as_str();
+            out.add(family, &[labels[0], labels[1], ("role", role)], number(metric.value.0));
+        }
+    }
+    for metric in record.metrics.iter().filter(|metric| !is_progress(&metric.name)) {
         let task = metric.task.to_string();
         let all = [labels[0], labels[1], ("task", task.as_str()), ("metric", metric.name.as_str())];
         out.add(&USER_METRIC, &all, number(metric.value.0));

@@ -8,6 +8,7 @@ use jobc_sys::error::{Error, Kind};
 use super::found::{NamedJobs, Places};
 use super::job_list;
 use super::jobs::{Failure, Result, json_text};
+use super::queue_list;
 use super::searched::{self, Searched};
 use super::sweep::choices;
 use super::tasks_table::tasks_table;
@@ -17,6 +18,9 @@ use crate::table::escape_control;
 use crate::terminal;
 
 pub(crate) fn run(args: &PsArgs) -> Result<ExitCode> {
+    if args.queue {
+        return queue_list::print(args.output_args.format);
+    }
     let Some(job) = &args.job else {
         if args.metrics.metric.is_empty() {
             return job_list::print(args);
@@ -37,6 +41,7 @@ pub(crate) fn run(args: &PsArgs) -> Result<ExitCode> {
 
 fn print_tasks(args: &PsArgs, found: &NamedJobs) -> Result<()> {
     let detail = found.place.inspect(&found.job()?.name)?;
+    found.note_reasons(&detail.summary, &detail.reasons);
     if args.output_args.format == FormatArg::Json {
         terminal::print(&json_text(&detail.tasks));
         return Ok(());

@@ -217,6 +217,7 @@ fn search(directory: &Directory, plan: &JobPlan, tasks: &[TaskId]) -> Vec<Metric
                 task: tasks[number].clone(),
                 attempt: line.attempt,
                 time: Time::parse(line.time).unwrap_or_else(Time::now),
+                first: None,
             };
             found.insert((role, name.to_owned()), value);
         }

@@ -13,6 +13,7 @@ use jobc_place::state::JobState;
 use jobc_place::time::Time;
 use jobc_place::time::format_duration;
 use jobc_schema::metric::Better;
+use jobc_schema::progress::is_progress;
 use jobc_sys::error::Result;
 use serde_json::Value;
 
@@ -216,7 +217,7 @@ pub(crate) fn choices<'a>(args: &MetricArgs, jobs: impl Iterator<Item = &'a JobD
     }
     let mut names: Vec<&str> = Vec::new();
     for metric in jobs.flat_map(|job| &job.metrics) {
-        if !names.contains(&metric.name.as_str()) {
+        if !is_progress(&metric.name) && !names.contains(&metric.name.as_str()) {
             names.push(&metric.name);
         }
     }

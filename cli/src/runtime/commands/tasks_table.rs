@@ -2,6 +2,7 @@
 
 use jobc_job::metric_choice::{JobMetrics, MetricChoice};
 use jobc_job::user_metrics::format_number;
+use jobc_place::progress::Progress;
 use jobc_place::state::JobState;
 use jobc_place::task::{TaskState, TaskStatus};
 use jobc_place::time::{Time, format_duration};
@@ -27,6 +28,8 @@ pub(crate) fn tasks_table(
     let headings = ["TASK"].into_iter().chain(values).chain(["STATE", "ATTEMPT"]);
     let headings = headings.chain(place.iter().copied()).chain(["RAN"]);
     let mut headings: Vec<String> = headings.map(str::to_owned).collect();
+    let progress = Progress::of_job(&job.metrics, &job.tasks, now);
+    headings.extend(progress.iter().map(|_| "PROGRESS".to_owned()));
     headings.extend(choices.iter().map(|choice| choice.title().to_uppercase()));
     headings.push("EXIT".to_owned());
     let verdict = |task: &TaskStatus| task.verdict.as_ref()?.of_failure();
@@ -57,6 +60,12 @@ pub(crate) fn tasks_table(
             ]);
         }
         cells.push(or_dash(ran));
+        if progress.is_some() {
+            // That of the task which reported it: often one reports for all.
+            let own: Vec<_> = job.metrics.iter().filter(|metric| metric.task == task.task).cloned().collect();
+            let own = Progress::of_job(&own, std::slice::from_ref(task), now);
+            cells.push(or_dash(own.map(|progress| progress.text())));
+        }
         cells.extend(choices.iter().map(|choice| {
             let value = metrics.value(choice, Some(&task.task));
             or_dash(value.map(format_number))

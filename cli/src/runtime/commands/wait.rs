@@ -19,6 +19,7 @@ use super::newest::running_or_newest;
 use super::sweep::{count, overall_exit_code};
 use crate::args::FormatArg;
 use crate::runtime::args::jobs::WaitArgs;
+use crate::runtime::notice;
 use crate::table::escape_control;
 use crate::terminal;
 
@@ -46,6 +47,9 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<ExitCode> {
         let mut ends: Vec<JobSummary> = Vec::new();
         for job in one.members.jobs() {
             let Some(end) = wait_for(one, job)? else { continue };
+            if args.notify {
+                notice::show(&one.id_of(job), &end.end_text());
+            }
             job_end_line::print(format, &one.id_of(job), &end);
             let failures = ends.iter().filter(|end| end.state != JobState::Succeeded).count();
             if format != FormatArg::Json && failures < MAX_OUTPUTS && one.handle_of(job).is_none() {
@@ -103,7 +107,11 @@ fn wait_for(one: &NamedJobs, job: &JobSummary) -> Result<Option<JobSummary>> {
                 }
                 interval = INTERVALS[1];
                 // Failed queries are repeated later.
-                for reason in place.reasons(&job.name).unwrap_or_default() {
+                let reasons = place.reasons(&job.name).unwrap_or_default();
+                if !reasons.is_empty() {
+                    one.note_reasons(job, &reasons);
+                }
+                for reason in reasons {
                     if shown.insert(reason.clone()) {
                         terminal::eprint(&format!("{id}: {}\n", escape_control(&reason)));
                     }

@@ -37,6 +37,25 @@ pub(super) fn metrics(at: &Pointer, parent: &Node, report: &mut Report<'_>) {
     }
 }
 
+/// The source of the progress of the job or of a role.
+pub(super) fn progress(at: &Pointer, parent: &Node, report: &mut Report<'_>) {
+    let Some(progress) = parent.get("progress") else { return };
+    let at = at.key("progress");
+    exactly_one(report, &at, progress, &["log", "file"], "where the numbers are read");
+    for key in ["done", "total"] {
+        if progress.get("file").is_some() && progress.get(key).is_none() {
+            report.push(
+                Diagnostic::error(codes::MISSING_KEY, format!("`{key}` is missing next to `file`"))
+                    .at_place(report.key(&at.key("file")), "")
+                    .note("write the keys of both numbers in the file, as in `{file: /output/state.json, done: global_step, total: max_steps}`"),
+            );
+        } else if progress.get("log").is_some() && progress.get("file").is_none() {
+            let why = "a line of the log has no keys; its numbers are the groups `done` and `total` of the expression";
+            exclude(report, &at, &["log", key], why);
+        }
+    }
+}
+
 /// The exit codes of the retries of the job or of a role.
 pub(super) fn retry(at: &Pointer, parent: &Node, report: &mut Report<'_>) {
     let keys = ["on_exit_codes", "never_on_exit_codes"];

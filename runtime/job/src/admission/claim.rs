@@ -23,6 +23,7 @@ pub fn of(plan: &JobPlan) -> Claim {
         gpus: max(|claim| claim.gpus),
         disk_bytes: max(|claim| claim.disk_bytes),
         ports: ports(plan),
+        timeout_seconds: plan.timeout_seconds,
         ..Claim::default()
     }
 }

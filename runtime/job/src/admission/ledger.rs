@@ -71,6 +71,8 @@ pub struct Entry {
     pub state: EntryState,
     /// Its GPU request, once it has made one.
     pub demands: Demands,
+    /// When its state changed last, in seconds since 1970 by this host's clock; 0 of one that this process entered.
+    pub since: u64,
     /// When it was entered: nanoseconds since the host's start.
     ticket: u64,
     /// Its file, locked by the process that created it.
@@ -204,6 +206,7 @@ impl Ledger {
             claim: content.claim,
             state: EntryState::Entered,
             demands: content.demands,
+            since: 0,
             ticket,
             file: Some(EntryFile { path, _locked: locked, _devices: DeviceLocks::default() }),
         };
@@ -294,13 +297,14 @@ impl Ledger {
             let standing = ENTRY_STATES.iter().find(|(_, word)| name.split('-').next() == Some(word));
             let standing = standing.filter(|(standing, _)| own != Some(path.as_path()) && wanted(*standing));
             let Some((standing, _)) = standing else { continue };
-            let Some((uid, content)) = read_live(&path) else { continue };
+            let Some((Owner { uid, since }, content)) = read_live(&path) else { continue };
             entries.push(Entry {
                 id: content.id,
                 uid,
                 claim: content.claim,
                 state: *standing,
                 demands: content.demands,
+                since,
                 ticket: content.ticket,
                 file: None,
             });
@@ -352,19 +356,26 @@ fn write(path: &Path, content: &Content) -> Result<File> {
     write().map_err(failed)
 }
 
+/// Whose a file of the ledger is.
+struct Owner {
+    uid: u32,
+    /// When it was written or renamed, in seconds since 1970.
+    since: u64,
+}
+
 /// The owner and the content of a file whose process lives; the file of a dead one is removed if it is this user's.
-fn read_live(path: &Path) -> Option<(u32, Content)> {
-    let (file, uid, content) = open(path)?;
+fn read_live(path: &Path) -> Option<(Owner, Content)> {
+    let (file, owner, content) = open(path)?;
     // Its owner holds the lock for its whole life; other processes never hold it for longer than this check.
     if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
         let _ = std::fs::remove_file(path);
         return None;
     }
-    Some((uid, content))
+    Some((owner, content))
 }
 
 /// Opens a file of the ledger, of any owner: the file, its owner, its content.
-fn open(path: &Path) -> Option<(File, u32, Content)> {
+fn open(path: &Path) -> Option<(File, Owner, Content)> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
     let status = rustix::fs::fstat(&file).ok()?;
@@ -375,7 +386,8 @@ fn open(path: &Path) -> Option<(File, u32, Content)> {
     }
     let mut text = Vec::new();
     (&mut file).take(MAX_FILE_BYTES).read_to_end(&mut text).ok()?;
-    Some((file, status.st_uid, serde_json::from_slice(&text).ok()?))
+    let owner = Owner { uid: status.st_uid, since: u64::try_from(status.st_ctime).unwrap_or_default() };
+    Some((file, owner, serde_json::from_slice(&text).ok()?))
 }
 
 /// Creates a world-writable directory, or checks that it is one.

@@ -1,14 +1,21 @@
 //! A job of this host as every place describes it.
 
+use std::time::Duration;
+
 use jobc_gpu::device_names::short_name;
 use jobc_gpu::lease::Slot;
 use jobc_place::job::{JobDetail, JobSummary, TaskCounts};
+use jobc_place::progress::Progress;
+use jobc_place::state::JobState;
 use jobc_place::task::TaskState;
+use jobc_place::time::{Time, format_duration};
 use jobc_schema::{Bytes, Cpus, plural};
 use jobc_sys::error::Result;
 use serde_json::{Map, Value, json};
 
+use crate::admission::estimate::Start;
 use crate::directory::Directory;
+use crate::event;
 use crate::record::{Claim, Record};
 use crate::unmet;
 
@@ -40,6 +47,7 @@ pub fn summary(record: &Record) -> JobSummary {
         is_short: record.tasks.iter().any(|task| task.state == TaskState::Waiting),
         description: record.description.clone(),
         source: Some(record.source.clone()),
+        progress: Progress::of_job(&record.metrics, &record.tasks, Time::now()),
         sweep: record.sweep.clone(),
         ..JobSummary::new(record.id.to_string(), &record.id.name, record.state)
     }
@@ -71,9 +79,32 @@ pub fn detail(directory: &Directory, record: Record) -> JobDetail {
 /// A job with its tasks, and the needs that it waits for.
 pub(super) fn with_needs(directory: &Directory, record: Record) -> Result<JobDetail> {
     let needs = unmet::of_job(directory, &record)?;
+    let waits = (record.state == JobState::Queued).then(|| last_wait(directory)).flatten();
     let mut detail = detail(directory, record);
-    detail.reasons.extend(needs);
+    detail.reasons.extend(waits.into_iter().chain(needs));
     Ok(detail)
+}
+
+/// What a job of the queue waits for, by its last event.
+fn last_wait(directory: &Directory) -> Option<String> {
+    let events = event::Reader::new(directory).read().ok()?;
+    events.iter().rev().find_map(super::changes::waits)
+}
+
+/// When a job of the queue starts, as a sentence.
+pub(super) fn estimate(start: &Start, now: Time) -> String {
+    match start {
+        Start::Within(0, _) => "it can start now".to_owned(),
+        Start::Within(seconds, last) => {
+            let at = Time::from_millis(now.millis().saturating_add(seconds.saturating_mul(1000)));
+            let wait = format_duration(Duration::from_secs(*seconds));
+            format!("it starts in {wait} at the latest, at {at}, when {last} reaches its `timeout`")
+        }
+        Start::Unknown(holders) => match &holders[..] {
+            [one] => format!("nothing limits the wait: {one} has no `timeout`"),
+            several => format!("nothing limits the wait: {} have no `timeout`", several.join(", ")),
+        },
+    }
 }
 
 /// The record without its tasks, the paths of its files, and the plan.

@@ -27,6 +27,7 @@ impl Supervisor {
             task: known.id.clone(),
             attempt,
             time: Time::now(),
+            first: None,
         });
     }
 

@@ -13,7 +13,7 @@ use crate::runtime::commands::follow::printer::LineFormat;
 use crate::runtime::commands::jobs::Result;
 use crate::runtime::commands::task_lines::JobLines;
 use crate::runtime::interruptible;
-use crate::runtime::kept::KeptOutput;
+use crate::runtime::kept::{self, KeptOutput};
 use crate::runtime::message::INTERRUPTED;
 use crate::table::escape_control;
 use crate::terminal;
@@ -48,7 +48,11 @@ fn follow_to_end(place: &dyn Place, target: &str, name: &str) -> Result<ExitCode
         if matches!(item, LogItem::Idle) && !lines.has_shown() && asked.elapsed() >= WHY_INTERVAL {
             asked = Instant::now();
             // Failed queries are repeated later.
-            for reason in place.inspect(name).map(|detail| detail.reasons).unwrap_or_default() {
+            let detail = place.inspect(name).ok();
+            if let Some(detail) = &detail {
+                kept::note_reasons(&run, &detail.summary, &detail.reasons);
+            }
+            for reason in detail.map(|detail| detail.reasons).unwrap_or_default() {
                 if shown.insert(reason.clone()) {
                     terminal::eprint(&format!("{handle}: {}\n", escape_control(&reason)));
                 }

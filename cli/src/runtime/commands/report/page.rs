@@ -1,6 +1,7 @@
 //! The whole page.
 
 use jobc_place::job::JobDetail;
+use jobc_place::progress::Progress;
 use jobc_place::state::JobState;
 use jobc_place::time::Time;
 
@@ -92,6 +93,11 @@ fn header(facts: &ReportData) -> String {
     out + "</header>\n"
 }
 
+/// `40%, 12 min left (400 of 1000)`.
+fn progress_text(progress: &Progress) -> String {
+    format!("{} ({} of {})", progress.text(), progress.done, progress.total)
+}
+
 /// Names, and values as HTML.
 fn header_fields(facts: &ReportData) -> Vec<(&'static str, String)> {
     let (detail, job) = (&facts.job, &facts.job.summary);
@@ -99,12 +105,14 @@ fn header_fields(facts: &ReportData) -> Vec<(&'static str, String)> {
     let ran = job.started.map(|started| format_run_time(facts.end().since(started)));
     let attempt = (detail.attempt > 1).then(|| detail.attempt.to_string());
     let claimed = detail.fact("takes").map(escape);
+    let progress = Progress::of_job(&detail.metrics, &detail.tasks, facts.now);
     let all = [
         ("Tasks", Some(escape(&job.tasks_text()))),
         ("Submitted", moment(job.submitted)),
         ("Started", moment(job.started)),
         ("Ended", moment(job.ended)),
         ("Ran", ran),
+        ("Progress", progress.map(|progress| escape(&progress_text(&progress)))),
         ("Attempt of the job", attempt),
         ("Claimed", claimed),
         ("Limits not enforced", Some(unenforced(detail)).filter(|names| !names.is_empty())),

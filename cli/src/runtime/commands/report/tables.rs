@@ -8,6 +8,7 @@ use jobc_place::logs::Stream;
 use jobc_place::task::{TaskState, TaskStatus};
 use jobc_place::time::Time;
 use jobc_schema::plural;
+use jobc_schema::progress::is_progress;
 
 use super::chart::format_run_time;
 use super::data::{LogLine, ReportData};
@@ -38,7 +39,7 @@ const MAX_UNFOLDED_LOGS: usize = 4;
 pub(super) fn tasks(facts: &ReportData, logs: &Selection<'_>) -> String {
     let mut metrics: Vec<&str> = Vec::new();
     for metric in &facts.job.metrics {
-        if !metrics.contains(&metric.name.as_str()) {
+        if !is_progress(&metric.name) && !metrics.contains(&metric.name.as_str()) {
             metrics.push(&metric.name);
         }
     }

@@ -44,8 +44,9 @@ use crate::runtime::args::run_command::CommandArgs;
 use crate::runtime::commands::follow::printer::LineFormat;
 use crate::runtime::commands::follow::{FollowOptions, Follower};
 use crate::runtime::commands::jobs::Jobs;
-use crate::runtime::commands::sweep::{Comparison, exit_code, overall_exit_code};
+use crate::runtime::commands::sweep::{Comparison, count, exit_code, overall_exit_code};
 use crate::runtime::message::container_warning;
+use crate::runtime::notice;
 use attach::{RunningJob, StopRequest};
 use built_plan::BuiltPlan;
 use compile::JobSource;
@@ -250,12 +251,31 @@ fn run_built(args: &RunArgs, mut built: BuiltPlan, jobs: &Jobs, format: FormatAr
     if let Some(sweep) = sweep.filter(|_| !args.quiet) {
         print_comparison(jobs, &sweep)?;
     }
+    if args.notify {
+        notify(&records);
+    }
     let codes: Vec<u8> = records.iter().map(exit_code).collect();
     let code = overall_exit_code(&codes, built.jobs.len());
     // As by `docker run`.
     let of_program =
         args.command.container.image.as_ref().filter(|_| code == 1).and_then(|_| program_code(&records));
     Ok(of_program.unwrap_or(code))
+}
+
+/// Shows that the jobs have ended: how the only one did, or how many did how.
+fn notify(records: &[Record]) {
+    match records {
+        [] => {}
+        [record] => {
+            let end = record.end.as_ref().map_or_else(|| record.state.as_str(), |end| &end.explanation);
+            notice::show(&record.id.to_string(), end);
+        }
+        [first, ..] => {
+            let counts = count(records.iter().map(|record| record.state.as_str()));
+            let sweep = first.sweep.as_ref().unwrap_or(&first.id);
+            notice::show(&sweep.to_string(), &counts);
+        }
+    }
 }
 
 /// Says where the ports of jobs in the background are published: the host chooses numbers that were not named.

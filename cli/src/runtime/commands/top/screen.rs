@@ -214,15 +214,17 @@ pub(crate) fn heading(jobs: &[(String, JobSummary)], rows: &[Row], now: Time) ->
         let cpu: u64 = rows.clone().filter_map(|row| row.usage.cpu_millis).sum();
         let memory: u64 = rows.filter_map(|row| row.usage.memory).sum();
         let ran = job.started.map(|started| format_duration(job.ended.unwrap_or(now).since(started)));
+        let progress = job.progress.as_ref().map(|progress| format!("  {}", progress.text()));
         let end = job.end.as_ref().map(|end| format!("  {}", end.explanation));
         lines.push(format!(
-            "{}  {}  {}  {}  CPU {}  memory {}{}",
+            "{}  {}  {}  {}  CPU {}  memory {}{}{}",
             id,
             job.state.as_str(),
             ran.unwrap_or_default(),
             job.tasks_text(),
             percent(cpu),
             bytes(memory),
+            progress.unwrap_or_default(),
             end.unwrap_or_default()
         ));
     }
