@@ -174,7 +174,7 @@ def test_secrets_are_removed_after_the_end(slurm, name, run, role, settings, bac
         until(lambda: "up" in place.jobc("logs", handle))
         assert (run_directory / "secrets/token").exists(), "the secret is not there"
         number = (run_directory / "jobs/job").read_text().strip()
-        subprocess.run(["pkill", "-KILL", "--full", f"job0*{number}/slurm_script"], check=True)
+        slurm.user("scancel", "--batch", "--signal=KILL", number)
         slurm.ends(number)
         assert (run_directory / "secrets/token").exists(), "the script removed it, though it was killed"
         place.jobc("ps", "--target", "cluster")
@@ -188,10 +188,12 @@ def test_secrets_are_removed_after_the_end(slurm, name, run, role, settings, bac
 
 @pytest.mark.slow
 def test_a_job_that_starts_again_needs_its_secret_again(slurm):
-    run = '[ "${#TOKEN}" = 5 ] || exit 3; [ "${SLURM_RESTART_COUNT-0}" -ge 1 ] || exit 5'
+    run = '[ "${#TOKEN}" = 5 ] || exit 3; [ "${SLURM_RESTART_COUNT-0}" -ge 1 ] || { echo up; sleep 300; }'
     place = Place(slurm, "secrets-again", one("secrets-again", run, more=SECRETS, role=TOKEN + "    retry: {max: 1, scope: job}\n"))
     handle = place.submit(TOKEN="value")
     number = (place.run_directory(handle) / "jobs/job").read_text().strip()
+    until(lambda: "up" in place.jobc("logs", handle))
+    slurm.user("scontrol", "requeue", number)
     until(lambda: slurm.show(number).get("Restarts") == "1" and slurm.show(number)["JobState"] == "PENDING", 40)
     time.sleep(3)
     slurm.user("scontrol", "update", f"jobid={number}", "starttime=now")

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from cluster import until
+from cluster import text_of, until
 from place import SUPERVISED, one
 
 pytestmark = [pytest.mark.isolated, pytest.mark.duration(80), pytest.mark.together(5)]
@@ -77,10 +77,11 @@ def test_an_exit_code_may_be_final(slurm, scope):
 
 # `submit` has a chain and a matrix, and requeued jobs wait.
 @pytest.mark.slow
-@pytest.mark.parametrize("name, run, expected", [("requeued", '[ "${SLURM_RESTART_COUNT-0}" -ge 1 ] || exit 5', "COMPLETED"), ("exhausted", "exit 5", "FAILED")])
-def test_a_job_that_fails_is_requeued(slurm, name, run, expected):
+@pytest.mark.parametrize("name, code, expected", [("requeued", '$((SLURM_RESTART_COUNT ? 0 : 5))', "COMPLETED"), ("exhausted", "5", "FAILED")])
+def test_a_job_that_fails_is_requeued(slurm, name, code, expected):
     """It is requeued by itself, at most as often as the job says, and its output goes on."""
-    directory = slurm.build(name, one(name, f'echo "start ${{SLURM_RESTART_COUNT-0}}"\n{run}') + "    retry: {max: 1, scope: job}\n")
+    run = f'exec bash -c \'echo "start ${{SLURM_RESTART_COUNT-0}}"; exit {code}\''
+    directory = slurm.build(name, one(name, run) + "    retry: {max: 1, scope: job}\n")
     job = slurm.submit(directory)
     until(lambda: (slurm.show(job)["Restarts"], slurm.show(job)["JobState"]) == ("1", "PENDING"), 40)
     # Slurm lets a requeued job wait for two minutes. It refuses a start in the second in which the first one ended.
@@ -181,8 +182,8 @@ def test_a_matrix_is_an_array(slurm):
     directory = slurm.build("array", one("array", run, more="matrix: {axes: {n: [1, 2, 3, 4]}, max_parallel: 2}"))
     job = slurm.submit(directory, "array.sbatch")
     state = slurm.ends(job)
-    logs = sorted((slurm.home / "array/out").glob("*/cluster.slurm/jobc-*/logs/*.log"))
-    said = [path.read_text().split("\n") for path in logs]
+    logs = sorted((slurm.home / "array/out").glob("*/cluster.slurm/jobc-*/records/*/logs/*/*.log"))
+    said = [text_of(path).split("\n") for path in logs]
     at_once = [int(lines[0]) for lines in said]
     values = sorted(lines[1] for lines in said)
     assert state == "COMPLETED" and values == [f"value {n} of array-{n - 1}" for n in (1, 2, 3, 4)] and max(at_once) <= 2, \
