@@ -171,8 +171,15 @@ mod tests {
     fn the_largest_use_of_any_task_and_attempt_counts() {
         let mut first = task("w-0", 2, 20_000, 30_000);
         let (started, ended) = (Some(Time::from_millis(1000)), Some(Time::from_millis(11_000)));
-        first.earlier =
-            vec![Attempt { attempt: 1, started, ended, exit_code: Some(1), signal: None, reason: None }];
+        first.earlier = vec![Attempt {
+            attempt: 1,
+            started,
+            ended,
+            exit_code: Some(1),
+            signal: None,
+            reason: None,
+            verdict: None,
+        }];
         let record = record(vec![first, task("w-1", 1, 1000, 11_000)]);
         let samples = [
             sample("w-0", 1, 2000, 1_000_000, 8 << 30, 10),
