@@ -26,9 +26,19 @@ line_at() { # FILE POSITION
   rest=$({ tail -c "+$(($2 - before + 1))" -- "$1" | head -c "$before"; echo x; } | tail -n 1 | wc -c)
   echo $(($2 - rest + 2))
 }
+# The end of a file with so many lines; of records a line may be in parts, of which the last has an `F`.
+last_lines() { # FILE SIZE
+  case $1 in
+    records/*)
+      head -c "$2" -- "$1" | tac | LC_ALL=C awk -v tail="$tail" \
+        '$3 == "F" || NR == 1 { lines++ } lines > tail { exit } { bytes += length($0) + 1 } END { print bytes + 0 }'
+      ;;
+    *) head -c "$2" -- "$1" | tail -n "$tail" | wc -c ;;
+  esac
+}
 stat --format='%s %n' -- "${logs[@]}" | while read -r size file; do
   if [ -z "${shown[$file]-}" ] && [ -n "$tail" ]; then
-    offset=$((size - $(head -c "$size" -- "$file" | tail -n "$tail" | wc -c)))
+    offset=$((size - $(last_lines "$file" "$size")))
   else
     offset=${shown[$file]-0}
   fi
