@@ -47,8 +47,12 @@ GetEnvTimeout=10
 InactiveLimit=0
 GresTypes=gpu
 NodeName=n[0-{last}] NodeHostname={host} NodeAddr={address} Port=[17000-{port}] CPUs={cpus} RealMemory={memory} TmpDisk=100000 Gres=gpu:a100:{gpus} Feature=a100_80g,skylake
-PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=INFINITE
+PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=INFINITE PreemptMode=OFF
 PartitionName=short Nodes=ALL State=UP MaxTime=60
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=low Nodes=ALL State=UP PreemptMode=REQUEUE GraceTime=12
+PartitionName=high Nodes=ALL State=UP PriorityTier=10 PreemptMode=OFF
 Licenses=matlab:2
 """
 

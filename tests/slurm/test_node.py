@@ -1,5 +1,6 @@
 """Tests jobs whose tasks jobc runs on the nodes: the same life cycle as with `jobc run`, its records, and the signals of Slurm."""
 
+import contextlib
 import json
 import os
 import re
@@ -27,6 +28,25 @@ time.sleep(300)
 """
 
 
+# Counts from what it has saved, and saves the count at SIGTERM, which takes a while.
+TRAINS = """\
+import os, signal, sys, time
+path = sys.argv[1]
+step = int(open(path).read()) if os.path.exists(path) else 0
+print("from", step, flush=True)
+def save(*_):
+    time.sleep(3)
+    open(path, "w").write(str(step))
+    print("saved", flush=True)
+    # Slurm alone takes an end for that of the job.
+    time.sleep(60 if sys.argv[2] == "slurm" else 0)
+    os._exit(0)
+signal.signal(signal.SIGTERM, save)
+while step < 1 or not os.path.exists(path):
+    print("step", step, flush=True)
+    step += 1
+    time.sleep(1)
+"""
 node = Place
 
 
@@ -134,7 +154,7 @@ def test_each_program_gets_sigterm_once(slurm, how):
 @pytest.mark.slow
 def test_no_signal_is_lost_at_load(slurm):
     """Of many jobs at once, each program gets SIGTERM once: by the script, or by its step as well."""
-    count = 60
+    count = int(os.environ.get("JOBC_JOBS", "60"))
     program = slurm.write("many-program/saves.py", SAVES)
     run = f"python3 {program} {slurm.home}/many-$SLURM_JOB_ID\necho after"
     directory = slurm.build("many", one("many", run) + "    retry: {max: 1, on_exit_codes: [99]}\n")
@@ -164,6 +184,35 @@ def test_a_job_that_starts_again_goes_on_with_its_records(slurm):
     assert "start 1" in place.jobc("logs", "--attempt", "2", handle), place.jobc("logs", handle)
     assert [task["attempt"] for task in place.inspect(handle)["tasks"]] == [2]
     assert record_of(place, handle, 2)["state"] == "succeeded"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ("node", "slurm"))
+def test_a_program_saves_when_another_job_takes_its_place(slurm, form):
+    """It has the grace of its partition, starts again with what it saved, and no retry is used up."""
+    state = slurm.home / f"preempted-{form}"
+    program = slurm.write(f"preempted-{form}-program/train.py", TRAINS)
+    run = f"python3 {program} {state}-$JOBC_INDEX {form}" + ("\necho after" if form == "node" else "")
+    place = Place(slurm, f"preempted-{form}", one(f"preempted-{form}", run, 2, role="    retry: {max: 1, scope: job}\n    grace_period: 20s\n"),
+                  "container: none, directory: {directory}, partition: low, kill_wait: 30s")
+    handle = place.submit()
+    until(lambda: place.jobc("logs", handle).count("step 0") == 2, 40)
+    assert ("node job.json" in (place.run_directory(handle) / "target/slurm/job.sbatch").read_text()) == (form == "node")
+    slurm.write("urgent.sh", "#!/bin/sh\nsleep 5\n", 0o755)
+    urgent = slurm.submit(slurm.home, "urgent.sh", "--partition=high", "--exclusive", f"--nodes={slurm.nodes}")
+    number = (place.run_directory(handle) / "jobs/job").read_text().strip()
+    with contextlib.suppress(TimeoutError):
+        until(lambda: slurm.show(number)["JobState"] == "PENDING", 40)
+    assert slurm.show(number)["JobState"] == "PENDING", (slurm.show(number), place.jobc("logs", handle))
+    saved = {path.name: path.read_text() for path in slurm.home.glob(f"preempted-{form}-[01]")}
+    assert len(saved) == 2 and all(text.isdigit() and int(text) > 0 for text in saved.values()), (saved, place.jobc("logs", handle))
+    assert place.inspect(handle)["state"] == "pending", place.inspect(handle)
+    slurm.ends(urgent)
+    time.sleep(3)
+    slurm.user("scontrol", "update", f"jobid={number}", "starttime=now")
+    assert place.jobc("wait", handle, code=None).returncode == 0, place.jobc("logs", handle)
+    logs = place.jobc("logs", handle)
+    assert all(f"from {step}" in logs for step in saved.values()) and logs.count("saved") >= 2, logs
 
 
 def test_nothing_runs_on_without_its_supervisor(slurm):

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use jobc_schema::plan::{JobPlan, Plan};
+use jobc_schema::plan::{JobPlan, Plan, RolePlan};
+use jobc_schema::role::RetryScope;
 use jobc_schema::steps::StepsPlan;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -61,7 +62,7 @@ pub(crate) fn read(path: &Path) -> Result<(StepsPlan, JobPlan)> {
 
 /// `run` is the directory that `jobc submit` made, or the number of the first Slurm job of the run.
 fn supervise(path: &Path, run: Option<&str>) -> Result<u8> {
-    let (steps, _) = read(path)?;
+    let (steps, job) = read(path)?;
     let number = variable("SLURM_JOB_ID")?;
     let signals = Signals::block_forwarded()?;
     let submitted = run.map(Path::new).filter(|run| run.is_absolute());
@@ -79,7 +80,9 @@ fn supervise(path: &Path, run: Option<&str>) -> Result<u8> {
     let restarts = std::env::var("SLURM_RESTART_COUNT").unwrap_or_else(|_| "0".to_owned());
     let nodes = std::env::var("SLURM_JOB_NODELIST").unwrap_or_default();
     directory.note(&format!("started {restarts} {number} {nodes}"));
-    let mut front = Front { directory, signals, is_stopping: false };
+    let is_requeued = |role: &RolePlan| role.retry.scope == RetryScope::Job && role.retry.max > 0;
+    let may_start_again = job.roles.iter().any(is_requeued);
+    let mut front = Front { directory, signals, is_stopping: false, may_start_again };
     let code = front.run(path)?;
     front.end(&number, code);
     Ok(code)
@@ -105,6 +108,8 @@ struct Front {
     directory: RunDirectory,
     signals: Signals,
     is_stopping: bool,
+    /// Whether the Slurm job has `--requeue`.
+    may_start_again: bool,
 }
 
 impl Front {
@@ -160,18 +165,25 @@ impl Front {
     /// Writes the end down, and removes what the run must not leave.
     fn end(&self, number: &str, code: u8) {
         let show = || ask("scontrol", &["show", "job", number, "--oneliner"]).unwrap_or_default();
-        let mut shown = if self.is_stopping || code == super::LOST { show() } else { String::new() };
+        // A preemption tells the tasks alone, which may then end by themselves.
+        let is_asked = self.is_stopping || self.may_start_again || code == super::LOST;
+        let mut shown = if is_asked { show() } else { String::new() };
+        let is_preempted = is_preempted(&shown) && !self.directory.is_stopped();
         // When a node fails, Slurm ends the job in a moment.
         for _ in 0..10 {
-            if self.is_stopping || field(&shown, " JobState=") != Some("RUNNING") {
+            if code != super::LOST || self.is_stopping || field(&shown, " JobState=") != Some("RUNNING") {
                 break;
             }
             std::thread::sleep(Duration::from_millis(300));
             shown = show();
         }
         let is_over = matches!(code, CANCELLED | super::LOST) && !self.directory.is_stopped();
-        if is_over && starts_again(&shown) {
+        if is_preempted || is_over && starts_again(&shown) {
             self.directory.note(&format!("requeued {code}"));
+            // Slurm would take an end in the time that a preemption leaves for that of the job. This ends the script, too.
+            if is_preempted && Command::new("scontrol").args(["requeue", number]).status().is_ok() {
+                std::thread::sleep(Duration::from_mins(1));
+            }
             return;
         }
         if field(&shown, " JobState=") == Some("NODE_FAIL") {
@@ -198,6 +210,13 @@ fn starts_again(shown: &str) -> bool {
     let state = field(shown, " JobState=").unwrap_or_default();
     field(shown, " Requeue=") == Some("1")
         && matches!(state, "COMPLETING" | "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "PREEMPTED")
+}
+
+/// Whether another job takes the place of one that may start again.
+fn is_preempted(shown: &str) -> bool {
+    let is_due =
+        field(shown, " PreemptTime=").is_some_and(|time| time.starts_with(|c: char| c.is_ascii_digit()));
+    is_due && field(shown, " Requeue=") == Some("1") && field(shown, " JobState=") == Some("RUNNING")
 }
 
 /// The value of a field in a line of `scontrol show job`.
@@ -227,5 +246,16 @@ mod tests {
             assert_eq!(starts_again(&line(state, requeue)), expected, "{state} {requeue}");
         }
         assert!(!starts_again(""));
+    }
+
+    #[test]
+    fn a_preemption_has_a_time() {
+        let line = |time: &str, requeue: u8| {
+            format!(
+                "JobId=7 JobState=RUNNING Reason=None Requeue={requeue} PreemptEligibleTime=2026-01-01T10:00:00 PreemptTime={time} X=1\n"
+            )
+        };
+        assert!(is_preempted(&line("2026-01-01T10:00:05", 1)));
+        assert!(!is_preempted(&line("2026-01-01T10:00:05", 0)) && !is_preempted(&line("None", 1)));
     }
 }
