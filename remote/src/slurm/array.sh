@@ -44,6 +44,7 @@ if [ -z "$id" ]; then
     after=$other
   fi
   cd "$cwd" 2>/dev/null || cd || exit 1
+  use_account "$run/array.sbatch"
   if ! answer=$(sbatch --parsable --hold "--array=0-$(($# - 1))${limit:+%$limit}" ${after:+"--dependency=afterany:$after"} --comment="jobc:$leader:$plan:array" \
     --open-mode=append --chdir="$run" --output="$run/out/array-%a.log" "$run/array.sbatch" 2>&1); then
     printf 'refused job\n%s\n' "$answer"

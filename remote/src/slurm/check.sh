@@ -5,7 +5,9 @@ ask() { scontrol --oneliner <<<$'show config\nshow partition\n'; }
 exec 3< <(ask 2>&1)
 answers=''
 for length; do
-  answer=$(head -c "$length" | sbatch --test-only --chdir=/ 2>&1)
+  text=$(head -c "$length")
+  use_account <(echo "$text")
+  answer=$(sbatch --test-only --chdir=/ 2>&1 <<<"$text")
   code=$?
   # It counts no nodes that are down or drained; `sbatch` itself lets a job wait for them.
   [[ $answer != *'configuration is not available'* ]] ||

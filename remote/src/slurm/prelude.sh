@@ -1,5 +1,6 @@
 # What every script begins with. Arguments: DIRECTORY, then those of the script.
 # Settings of the user's own commands would change what Slurm's print, and an allocation around this what they do.
+account=${SBATCH_ACCOUNT-}
 unset "${!SBATCH_@}" "${!SQUEUE_@}" "${!SCONTROL_@}" "${!SACCT_@}" "${!SINFO_@}" "${!SRUN_@}"
 for name in "${!SLURM_@}"; do [ "$name" = SLURM_CONF ] || unset "$name"; done
 command -v sbatch >/dev/null || exit 41
@@ -21,6 +22,12 @@ make_outputs() { # RUN
   [ -e "$runs/$1/outputs" ] || return 0
   job=$(sed -n 's/.*"job":"\([^"]*\)".*/\1/p' "$runs/$1/job.new")
   while read -r path; do mkdir -p "$directory/outputs/$job/$path" || return; done <"$runs/$1/outputs"
+}
+
+# Has `sbatch` charge the account that the user's own commands do, unless the script names one.
+use_account() { # SCRIPT
+  unset SBATCH_ACCOUNT
+  [ -z "$account" ] || grep -q '^#SBATCH --account=' "$1" || export SBATCH_ACCOUNT=$account
 }
 
 # Gives jobs a program of the user: the name with its version alone leads to it.

@@ -57,6 +57,7 @@ while [ $# -ge 3 ]; do
         options=(--kill-on-invalid-dep=yes --dependency=afterok)
         for other in ${after//,/ }; do options[1]+=:${ids[$other]}; done
       fi
+      use_account "$run/target/slurm/$group.sbatch"
       arguments=("$run")
       [ -z "$role" ] || arguments=("--output=${run//%/%%}/logs/$role-%t.log" --open-mode=append)
       if ! answer=$(sbatch --parsable "${options[@]}" --comment="jobc:$name:$plan:$group" --open-mode=append \

@@ -85,13 +85,27 @@ pub(crate) fn pending(row: &QueueRow, has_started: bool) -> Reason {
         }
         _ if word.contains("MaxWall") => of("its `timeout` is longer than allowed", &["time", "qos"]),
         _ if is_share(word, &["QOSMax", "AssocMax", "QOSUsage", "AssocUsage"]) => {
-            of("you use as much as you may", RESOURCES)
+            share("you use as much as you may", word)
         }
         _ if is_share(word, &["QOSGrp", "AssocGrp", "AssociationResourceLimit", "QOSResourceLimit"]) => {
-            of("your group uses as much as it may", RESOURCES)
+            share("your group uses as much as it may", word)
         }
         _ => Reason { text: format!("Slurm says: {}", row.reason), options: &[] },
     }
+}
+
+/// A limit of a quality of service or an association, at what it is about, with Slurm's word for it.
+fn share(text: &str, word: &str) -> Reason {
+    let limits = if word.starts_with("QOS") { "qos" } else { "associations" };
+    let options: &[&str] = match word {
+        _ if word.contains("Cpu") => &["cpus-per-task"],
+        _ if word.contains("GRES") || word.contains("Gres") => &["gpus-per-node", "gres"],
+        _ if word.contains("Mem") => &["mem"],
+        _ if word.contains("Node") => &["nodes"],
+        _ if word.contains("Job") || word.contains("Submit") => &["qos", "account"],
+        _ => RESOURCES,
+    };
+    Reason { text: format!("{text} ({word}); `sacctmgr show {limits}` lists the limits"), options }
 }
 
 fn is_share(word: &str, beginnings: &[&str]) -> bool {
@@ -191,10 +205,26 @@ mod tests {
             ("Licenses", "no license is free", "licenses"),
             ("Reservation", "its reservation has not begun", "reservation"),
             ("ReservationDeleted", "its reservation is gone", "reservation"),
-            ("QOSMaxCpuPerUserLimit", "you use as much as you may", "gpus-per-node"),
-            ("AssocMaxJobsLimit", "you use as much as you may", "gpus-per-node"),
-            ("QOSGrpGRES", "your group uses as much as it may", "gpus-per-node"),
-            ("AssocGrpCpuLimit", "your group uses as much as it may", "gpus-per-node"),
+            (
+                "QOSMaxCpuPerUserLimit",
+                "you use as much as you may (QOSMaxCpuPerUserLimit); `sacctmgr show qos` lists the limits",
+                "cpus-per-task",
+            ),
+            (
+                "AssocMaxJobsLimit",
+                "you use as much as you may (AssocMaxJobsLimit); `sacctmgr show associations` lists the limits",
+                "qos",
+            ),
+            (
+                "QOSGrpGRES",
+                "your group uses as much as it may (QOSGrpGRES); `sacctmgr show qos` lists the limits",
+                "gpus-per-node",
+            ),
+            (
+                "AssocGrpMemLimit",
+                "your group uses as much as it may (AssocGrpMemLimit); `sacctmgr show associations` lists the limits",
+                "mem",
+            ),
             ("QOSMaxWallDurationPerJobLimit", "its `timeout` is longer than allowed", "time"),
             ("AssocMaxWallDurationPerJobLimit", "its `timeout` is longer than allowed", "time"),
             ("PartitionTimeLimit", "its `timeout` is longer than the partition allows", "time"),
