@@ -162,7 +162,7 @@ impl RunInput {
             return match given.file_name().and_then(|name| name.to_str()) {
                 Some("plan.json") => Ok(Self::Plan(text()?.with_file_name(""))),
                 Some("config.json") => Ok(Self::Bundle(given.to_owned())),
-                _ => match command::interpreter_of(given) {
+                _ => match command::interpreter_of(given).filter(|_| !is_foreign(given)) {
                     Some(interpreter) => Err(program_error(given, interpreter)),
                     None => text().map(Some).map(Self::Job),
                 },
@@ -170,6 +170,12 @@ impl RunInput {
         }
         Ok(Self::Bundle(given.to_owned()))
     }
+}
+
+/// Whether a script is a job of another tool: a batch script of Slurm, or a line of `docker run`.
+fn is_foreign(path: &Path) -> bool {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    jobc_compiler::import::text_format(&jobc_compiler::source::Source::new("", text)).is_some()
 }
 
 /// The names of the YAML and JSON files of a directory that may be job files.
