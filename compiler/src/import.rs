@@ -7,11 +7,13 @@ mod account;
 mod amounts;
 mod compose;
 mod container;
+mod devcontainer;
 mod docker_run;
 mod draft;
 mod env_file;
 mod field_names;
 mod fields;
+mod keyed;
 mod kubernetes;
 mod nodes;
 mod openpai_v1;
@@ -21,7 +23,9 @@ mod paths;
 mod read;
 mod sbatch;
 mod selection;
+mod skypilot;
 mod tables;
+mod torchx;
 mod values;
 mod words;
 
@@ -78,7 +82,7 @@ pub fn import(
 ) -> Option<Document> {
     match recognise(&document) {
         Form::Own => Some(document),
-        Form::Compose | Form::Kubernetes => {
+        Form::Compose | Form::Kubernetes | Form::Small(_) => {
             read_document(&document, sources, files, selection, sink)?.document
         }
         Form::OpenpaiV1 => openpai_v1::import(&document, sink),
@@ -99,6 +103,9 @@ pub(crate) fn read_document(
 ) -> Option<Read> {
     let read = match recognise(document) {
         Form::Compose => compose::read(document, sources, files, selection, sink),
+        Form::Small(Format::Skypilot) => skypilot::read(document, sources, sink),
+        Form::Small(Format::Torchx) => torchx::read(document, sources, sink),
+        Form::Small(_) => devcontainer::read(document, sources, sink),
         Form::Kubernetes => kubernetes::read(document, sources, selection.name.as_deref(), sink),
         _ => return None,
     };
@@ -121,6 +128,12 @@ pub enum Format {
     Compose,
     /// A manifest of Kubernetes.
     Kubernetes,
+    /// A task of SkyPilot.
+    Skypilot,
+    /// An application of TorchX.
+    Torchx,
+    /// A development container.
+    Devcontainer,
 }
 
 impl Format {
@@ -136,6 +149,7 @@ pub fn format_of(document: &Document) -> Option<Format> {
         Form::Own => None,
         Form::Compose => Some(Format::Compose),
         Form::Kubernetes => Some(Format::Kubernetes),
+        Form::Small(format) => Some(format),
         Form::OpenpaiV1 => Some(Format::V1),
         Form::OpenpaiV2 => Some(Format::V2),
     }
@@ -182,6 +196,8 @@ enum Form {
     Compose,
     /// A manifest of Kubernetes.
     Kubernetes,
+    /// A format whose reader is a table of keys.
+    Small(Format),
     /// OpenPAI protocol v1, short or full.
     OpenpaiV1,
     /// OpenPAI protocol v2.
@@ -191,6 +207,9 @@ enum Form {
 fn recognise(document: &Document) -> Form {
     let root = &document.root;
     let entry = |key: &str| root.entries().iter().find(|entry| entry.key == key);
+    if torchx::is_app(root) {
+        return Form::Small(Format::Torchx);
+    }
     // A file with a key that only our format has is ours, whatever other keys it has.
     if entry("roles").is_some() {
         return Form::Own;
@@ -200,6 +219,12 @@ fn recognise(document: &Document) -> Form {
     }
     if compose::is_compose(root) {
         return Form::Compose;
+    }
+    if skypilot::is_task(root) {
+        return Form::Small(Format::Skypilot);
+    }
+    if devcontainer::is_container(root) {
+        return Form::Small(Format::Devcontainer);
     }
     let is_map = |key: &str| entry(key).is_some_and(|found| !found.value.entries().is_empty());
     if entry("protocolVersion").or_else(|| entry("prerequisites")).is_some() {

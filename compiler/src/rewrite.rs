@@ -116,7 +116,7 @@ fn unknown_format(document: &Document) -> Diagnostic {
     let at = root.entries().first().map_or(root.span, |entry| entry.key_span);
     Diagnostic::error(codes::FOREIGN_FILE, "the file is in none of the formats that are read")
         .at_span(at, "")
-        .note("a batch script of Slurm begins with `#!` and has lines `#SBATCH`, a file of a command line begins with `docker run` or `podman run`, a Compose file has `services` with `image` or `build`, a manifest of Kubernetes has `apiVersion` and `kind`, a job of OpenPAI has `taskRoles`, and a job file of jobc has `roles`")
+        .note("a batch script of Slurm begins with `#!` and has lines `#SBATCH`, a file of a command line begins with `docker run` or `podman run`, a Compose file has `services` with `image` or `build`, a manifest of Kubernetes has `apiVersion` and `kind`, a job of OpenPAI has `taskRoles`, a task of SkyPilot has `run` and `resources`, an application of TorchX has a list of `roles` with `entrypoint`, a development container has `image` and `customizations`, and a job file of jobc has `roles`")
         .note("`jobc import --list` lists the formats")
 }
 

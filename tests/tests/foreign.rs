@@ -70,7 +70,7 @@ fn read(path: &Utf8Path) -> String {
 /// The job file of each sample, with its findings and its account.
 #[test]
 fn samples_are_converted() {
-    for format in ["sbatch", "docker-run", "compose"] {
+    for format in ["sbatch", "docker-run", "compose", "small"] {
         for path in samples(format) {
             let imported = import(&path, &read(&path));
             let mut snapshot = section("job.yaml", imported.job.as_deref().unwrap_or("refused\n"));
@@ -127,7 +127,7 @@ fn files_of_a_project_are_read_together() {
 /// `jobc fmt` changes nothing of a job file that was written, and it compiles without errors, as the sample itself does.
 #[test]
 fn what_is_written_is_canonical_and_sound() {
-    for format_name in ["sbatch", "docker-run", "compose"] {
+    for format_name in ["sbatch", "docker-run", "compose", "small"] {
         for path in samples(format_name) {
             let text = read(&path);
             let job = import(&path, &text).job.unwrap_or_else(|| panic!("{path} is refused"));
@@ -342,7 +342,7 @@ fn hostile_texts_are_refused_or_read() {
     ] {
         let _ = import(&path, text);
     }
-    for sample in ["sbatch", "docker-run", "compose"].into_iter().flat_map(samples) {
+    for sample in ["sbatch", "docker-run", "compose", "small"].into_iter().flat_map(samples) {
         let text = read(&sample);
         for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
             let _ = import(&sample, &text[..end]);

@@ -69,11 +69,18 @@ pub(super) fn by_letter(options: &'static [CommandOption], letter: char) -> Opti
 
 #[cfg(test)]
 mod tests {
-    use super::super::{compose, docker_run, sbatch};
+    use super::super::{compose, devcontainer, docker_run, sbatch, skypilot, torchx};
 
     #[test]
     fn names_are_sorted_and_letters_are_unique() {
-        for options in [compose::KEYS, docker_run::OPTIONS, sbatch::OPTIONS] {
+        for options in [
+            compose::KEYS,
+            devcontainer::KEYS,
+            docker_run::OPTIONS,
+            sbatch::OPTIONS,
+            skypilot::KEYS,
+            torchx::KEYS,
+        ] {
             assert!(options.windows(2).all(|pair| pair[0].long < pair[1].long));
             let mut letters: Vec<char> =
                 options.iter().map(|option| option.short).filter(|c| *c != ' ').collect();

@@ -202,6 +202,9 @@ fn name_of(format: Format) -> &'static str {
         Format::DockerRun => "docker-run",
         Format::Compose => "compose",
         Format::Kubernetes => "kubernetes",
+        Format::Skypilot => "skypilot",
+        Format::Torchx => "torchx",
+        Format::Devcontainer => "devcontainer",
     }
 }
 

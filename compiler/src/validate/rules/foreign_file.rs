@@ -21,12 +21,6 @@ pub(in super::super) fn report_foreign(report: &mut Report<'_>) -> bool {
             "a Kubernetes manifest",
             "`jobc import` rewrites it as a job file; `jobc check`, `jobc build` and `jobc run` take it as it is",
         )
-    } else if is_skypilot(root) {
-        (
-            "resources",
-            "a task of SkyPilot",
-            "`setup` and `run` are keys of a role, `num_nodes` is `instances`, `accelerators: A100:8` is `resources: {gpu: {count: 8, model: A100}}`, and `file_mounts` are `data`; `jobc init` writes a first job file",
-        )
     } else if is_map("deploymentSpec") && is_map("pipelineInfo") {
         (
             "pipelineInfo",
@@ -70,16 +64,4 @@ pub(in super::super) fn is_targets_file(root: &Node) -> bool {
 
 fn is_text(root: &Node, key: &str) -> bool {
     root.get(key).is_some_and(|node| node.as_str().is_some())
-}
-
-/// Whether it has the resources of SkyPilot, or its other keys.
-fn is_skypilot(root: &Node) -> bool {
-    let in_resources =
-        |key: &str| root.get("resources").is_some_and(|resources| resources.get(key).is_some());
-    let keys = ["accelerators", "cloud", "infra", "use_spot", "instance_type", "any_of"];
-    root.get("resources").is_some()
-        && (root.get("run").is_some() || root.get("setup").is_some())
-        && (keys.iter().any(|key| in_resources(key))
-            || root.get("num_nodes").is_some()
-            || root.get("file_mounts").is_some())
 }

@@ -1,0 +1,38 @@
+//! Readers of small formats: a map whose keys have a table.
+
+use crate::document::Entry;
+use crate::suggest;
+
+use super::draft::Draft;
+use super::options::Argument::Required;
+use super::options::{Becomes, CommandOption, row};
+use super::values::is_empty;
+
+/// A row of a table of keys.
+pub(super) const fn key(name: &'static str, becomes: Becomes) -> CommandOption {
+    row(name, ' ', Required, becomes)
+}
+
+/// Accounts for each key of a map; `field` takes those that become something. `what` says whose keys they are.
+pub(super) fn each(
+    entries: &[Entry],
+    keys: &'static [CommandOption],
+    what: &str,
+    draft: &mut Draft<'_>,
+    mut field: impl FnMut(&Entry, &mut Draft<'_>),
+) {
+    for entry in entries {
+        let part = entry.key_span;
+        let Some(option) = keys.iter().find(|option| option.long == entry.key) else {
+            let near = suggest::nearest(&entry.key, keys.iter().map(|option| option.long));
+            draft.unknown(part, format!("unknown key `{}` of {what}", entry.key), near);
+            continue;
+        };
+        match option.becomes {
+            Becomes::Note(why) => draft.note(part, why),
+            _ if is_empty(&entry.value) => draft.note(part, "empty: the default"),
+            Becomes::Refusal(message, instead) => draft.refuse(part, message, instead),
+            _ => field(entry, draft),
+        }
+    }
+}
