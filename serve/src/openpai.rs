@@ -18,6 +18,8 @@ use crate::routes::{Scratch, Submit, inspect, job_file, local_rows, start};
 /// The path of its API.
 pub(crate) const BASE: &str = "/api/v2";
 
+/// The target that jobs are built for.
+const TARGETS: &str = "version: 1\ntargets:\n  openpai:\n    backends: [openpai]\n";
 /// Jobs of a list, as its web portal asks for.
 const MAX_JOBS: usize = 1000;
 
@@ -220,17 +222,21 @@ async fn config(call: Call) -> Answer {
     let missing =
         || refused(StatusCode::NOT_FOUND, "NoJobConfigError", format!("Config of job {id} is not found."));
     let Ok((text, _)) = job_file(&call, &id) else { return Ok(missing()) };
-    let base = call.server.workspace.directory(None)?;
+    let mut base = call.server.workspace.directory(None)?;
     let scratch = Scratch::new(&call.server)?;
-    let own = Own::compile(&base, "build").words(&["--format=json", "--backend=openpai", "--allow-lossy"]);
-    let own = own.option("--output", scratch.path()).word("-").stdin(text);
+    let targets = scratch.path().join("targets.yaml");
+    std::fs::write(&targets, TARGETS)?;
+    base.permitted.push(scratch.path().to_owned());
+    let own =
+        Own::compile(&base, "build").words(&["--format=json", "--allow-lossy"]).option("--targets", &targets);
+    let own = own.option("--output", scratch.path().join("out")).word("-").stdin(text);
     let finished = own.run(&call.server.limits).await?;
     if let Err(problem) = document(&finished, &[]).map(drop)
         && finished.code != Some(0)
     {
         return Ok(refused(StatusCode::NOT_FOUND, "NoJobConfigError", problem.detail.clone()));
     }
-    let Ok(mut targets) = scratch.path().read_dir_utf8() else { return Ok(missing()) };
+    let Ok(mut targets) = scratch.path().join("out").read_dir_utf8() else { return Ok(missing()) };
     let file =
         targets.find_map(|target| std::fs::read_to_string(target.ok()?.path().join("openpai/job.yaml")).ok());
     Ok(file.map_or_else(missing, |file| typed("text/yaml", file)))

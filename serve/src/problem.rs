@@ -8,7 +8,7 @@ use jobc_process::Finished;
 use jobc_sys::error::{Error, Kind};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// What is wrong, where, and what to do.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -28,7 +28,7 @@ pub(crate) struct Document {
     hints: Vec<String>,
     /// The findings about the job file, as `jobc check --format json` prints them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    diagnostics: Vec<Value>,
+    diagnostics: Vec<Map<String, Value>>,
     /// After how many seconds another try may succeed.
     #[serde(skip)]
     retry_after: Option<u32>,
@@ -90,8 +90,7 @@ impl Problem {
 
     /// The errors of a command that has failed: the findings as JSON, if it printed some, and lines of text.
     pub(crate) fn of_command(finished: &Finished) -> Self {
-        let (documents, text) = split(&finished.stderr);
-        let (outputs, _) = split(&finished.stdout);
+        let (_, text) = split(&finished.stderr);
         let mut errors = vec![];
         let mut hints = vec![];
         for line in text.lines() {
@@ -101,12 +100,8 @@ impl Problem {
                 errors.push(error.to_owned());
             }
         }
-        let diagnostics: Vec<Value> = documents
-            .into_iter()
-            .chain(outputs)
-            .filter_map(|document| document.get("diagnostics")?.as_array().cloned())
-            .flatten()
-            .collect();
+        let mut diagnostics = diagnostics(&finished.stderr);
+        diagnostics.extend(self::diagnostics(&finished.stdout));
         let first = diagnostics.iter().find(|finding| finding["severity"] == "error");
         let finding = first.and_then(|finding| finding["message"].as_str()).map(str::to_owned);
         let detail = errors.into_iter().next().or(finding).unwrap_or_else(|| {
@@ -128,7 +123,7 @@ impl Problem {
 }
 
 /// The findings in what a command printed.
-pub(crate) fn diagnostics(text: &str) -> Vec<serde_json::Map<String, Value>> {
+pub(crate) fn diagnostics(text: &str) -> Vec<Map<String, Value>> {
     let (documents, _) = split(text);
     let lists = documents.into_iter().filter_map(|document| document.get("diagnostics")?.as_array().cloned());
     let objects = lists.flatten().filter_map(|finding| match finding {

@@ -24,6 +24,8 @@ use crate::web_socket::Socket;
 
 /// What is read at a time.
 const CHUNK_BYTES: usize = 16 << 10;
+/// How long a command may take until it prints something.
+const START: Duration = Duration::from_secs(2);
 /// How often a quiet connection is looked after.
 const PING: Duration = Duration::from_secs(30);
 
@@ -86,15 +88,19 @@ impl Terminal {
 
     /// Carries bytes both ways until the command or the connection ends.
     pub(crate) async fn serve(mut self, mut socket: Socket) {
+        // What is typed before the command has set up its terminal would be lost.
+        let (mut is_ready, begin) = (false, tokio::time::Instant::now() + START);
         let has_ended = loop {
             tokio::select! {
+                () = tokio::time::sleep_until(begin), if !is_ready => is_ready = true,
                 bytes = self.output.recv() => {
                     let Some(bytes) = bytes else { break true };
+                    is_ready = true;
                     if socket.send(Message::binary(bytes)).await.is_err() {
                         break false;
                     }
                 }
-                message = tokio::time::timeout(PING, socket.next()) => match message {
+                message = tokio::time::timeout(PING, socket.next()), if is_ready => match message {
                     Err(_) => if socket.send(Message::Ping(Bytes::new())).await.is_err() {
                         break false;
                     },

@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -214,12 +215,18 @@ def test_lines_of_logs_are_data(service):
     assert answer.headers["Content-Type"] == "application/json"
 
 
+def open_directory():
+    """A directory that every user may enter; that of the tests is root's."""
+    directory = tempfile.mkdtemp(prefix="jobc-serve-")
+    os.chmod(directory, 0o755)
+    return directory
+
+
 @pytest.mark.needs("root", "setpriv")
-def test_another_local_user(make, tmp_path_factory):
+def test_another_local_user(make):
     """CVE-2026-55172 is about who owns a session's directory: what is in it is read by this user alone."""
     service = make()
-    directory = tmp_path_factory.mktemp("socket")
-    directory.chmod(0o755)
+    directory = open_directory()
     other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     for path in (service.home / ".local/state/jobc/serve", service.home / ".cache/jobc/serve"):
         assert subprocess.run([*other, "ls", path], capture_output=True, check=False).returncode != 0
@@ -235,9 +242,8 @@ def test_another_local_user(make, tmp_path_factory):
 
 
 @pytest.mark.needs("root", "setpriv")
-def test_forged_proxy_header(make, tmp_path_factory):
-    directory = tmp_path_factory.mktemp("proxy")
-    directory.chmod(0o755)
+def test_forged_proxy_header(make):
+    directory = open_directory()
     path = f"{directory}/socket"
     service = make("--trust-proxy-user", "X-User", "--proxy-account", "nobody", "--operator", "ops", listen=f"unix:{path}")
 
@@ -246,7 +252,7 @@ def test_forged_proxy_header(make, tmp_path_factory):
         words += [word for header in headers for word in ("--header", header)]
         answer = subprocess.run([*words, "--write-out", "\n%{http_code}", *more, f"http://localhost/api/v1/{what}"], capture_output=True, text=True, check=True)
         body, _, status = answer.stdout.rpartition("\n")
-        return int(status), json.loads(body) if body else None
+        return int(status), json.loads(body) if body.startswith(("{", "[")) else body
 
     assert fetch("X-User: ada")[1]["user"] == "ada"
     assert fetch("X-User: ada")[1]["operator"] is False and fetch("X-User: ops")[1]["operator"] is True
@@ -261,7 +267,6 @@ def test_forged_proxy_header(make, tmp_path_factory):
     assert fetch("X-User: ada", what="jobs", more=["--json", json.dumps({"text": job("mine")})])[0] == 403, "CSRF"
     status, started = fetch("X-User: ada", what="jobs", more=body)
     assert status == 201, started
-    service.jobc("run", "--quiet", "-", input=None)
     for user, count in (("ada", 1), ("eve", 0), ("ops", 1)):
         assert len(fetch(f"X-User: {user}", what="jobs")[1]["jobs"]) == count, user
     ref = started["ref"]
@@ -277,7 +282,7 @@ def test_secrets_are_in_no_answer(make):
     """CVE-2026-55169 is a password in a log."""
     service = make(start=False)
     service.start(environment=service.environment | {"HIDDEN": "hunter2-value"})
-    text = "version: 1\nname: hidden\nimage: host\nsecrets: {key: {env: HIDDEN}}\nroles: {main: {shell: sh, env: {KEY: {secret: key}}, run: 'echo ${#KEY}'}}\n"
+    text = "version: 1\nname: hidden\nimage: host\nsecrets: {key: {env: HIDDEN}}\nroles: {main: {shell: sh, env: {KEY: '${{ secrets.key }}'}, run: 'echo ${#KEY}'}}\n"
     ref = service.ok("POST", "/jobs", {"text": text})["ref"]
     service.until(ref, "succeeded", "failed")
     for path in ("", "/logs", "/events", "/source", "/reasons", "/outputs", "/report", "/artifacts"):

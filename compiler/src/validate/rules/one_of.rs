@@ -49,7 +49,10 @@ pub(super) fn progress(at: &Pointer, parent: &Node, report: &mut Report<'_>) {
                     .at_place(report.key(&at.key("file")), "")
                     .note("write the keys of both numbers in the file, as in `{file: /output/state.json, done: global_step, total: max_steps}`"),
             );
-        } else if progress.get("log").is_some() && progress.get("file").is_none() {
+        } else if progress.get("file").is_none()
+            && progress.get("log").is_some()
+            && progress.get(key).is_some()
+        {
             let why = "a line of the log has no keys; its numbers are the groups `done` and `total` of the expression";
             exclude(report, &at, &["log", key], why);
         }
