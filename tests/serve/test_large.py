@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from runtime import binary
 from service import job
 
 pytestmark = [pytest.mark.isolated, pytest.mark.slow, pytest.mark.duration(60)]
@@ -47,7 +48,8 @@ def test_10000_jobs_are_listed_in_100_ms(make):
         times.append(round(time.monotonic() - start, 3))
     print(f"10,000 jobs: first {first:.3f} s, then {times} s; {memory(service):.0f} MiB, at most {memory(service, 'VmHWM'):.0f} MiB")
     assert len(found["jobs"]) == 10_000
-    assert times[0] < 0.1 and memory(service) < 128
+    # A program that is not optimized takes longer.
+    assert times[0] < (0.1 if "release" in str(binary()) else 1) and memory(service) < 128
 
 
 def test_200_followers_of_a_fast_log(make):
@@ -74,7 +76,8 @@ def test_200_followers_of_a_fast_log(make):
     for thread in threads:
         thread.start()
     peak = 0
-    for _ in range(40):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and min(received) == 0 or time.monotonic() < deadline - 50:
         time.sleep(0.25)
         peak = max(peak, memory(service))
     start = time.monotonic()
