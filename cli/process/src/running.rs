@@ -5,7 +5,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::OwnCommand;
+use crate::own_command::OwnCommand;
 
 /// Maximum size of an output, in bytes. A process that writes more is killed.
 const MAX_OUTPUT_BYTES: u64 = 16 << 20;
