@@ -23,12 +23,17 @@ use crate::uploads::Uploads;
 use crate::workspace::Workspace;
 use crate::{router, tls};
 
+/// Threads that answer.
+const WORKERS: usize = 2;
+
 /// Serves until SIGINT or SIGTERM. `ready` gets each line for the user.
 ///
 /// # Errors
 /// The server cannot start.
 pub fn run(options: Options, ready: &dyn Fn(&str)) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    // Signals and new connections are taken by this thread, however much the answers keep the others busy.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
         .enable_all()
         .max_blocking_threads(16)
         .build()
