@@ -151,3 +151,33 @@ def test_healthy_gangs_succeed_without_a_word(all_jobs):
         assert "verdict" not in record["end"], record["end"]
         all_jobs.call("rm", "--force", name)
     assert verdicts == {"success"}
+
+
+@everybody
+def test_a_run_is_repeated_with_its_differences(all_jobs):
+    path = all_jobs.directory / "verdict-again.yaml"
+    path.write_text("""\
+version: 1
+name: verdict-again
+image: host
+params: {code: 3}
+roles:
+  main:
+    resources: {ports: {http: auto}}
+    run: exit ${{ params.code }}
+""")
+    assert all_jobs.call("run", str(path)).returncode == 1
+    answer = all_jobs.call("run", "--retry-of", "verdict-again.1", "--set", "code=0")
+    assert answer.returncode == 0, answer.stderr
+    shown = answer.stderr.split("jobc: main-0 started")[0]
+    assert "changes since verdict-again.1" in shown and "exit 3" in shown and "exit 0" in shown, answer.stderr
+    assert "port" not in shown, answer.stderr
+    same = all_jobs.call("run", str(path), "--retry-of", "verdict-again.1", "--dry-run")
+    assert same.returncode == 0 and "no difference from `verdict-again.1`" in same.stderr, same.stderr
+    unknown = all_jobs.call("run", "--retry-of", "verdict-nothing")
+    assert unknown.returncode != 0 and "verdict-nothing" in unknown.stderr, unknown.stderr
+    path.unlink()
+    gone = all_jobs.call("run", "--retry-of", "verdict-again.1")
+    assert gone.returncode != 0 and "is not there" in gone.stderr, gone.stderr
+    for run in ("verdict-again.1", "verdict-again.2"):
+        all_jobs.call("rm", "--force", run)

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
+use jobc_place::job_ref::JobRef;
 use jobc_schema::target::GpuShare;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -13,6 +14,7 @@ use jobc_gpu::inject::InjectionMethod;
 use super::run_command::CommandArgs;
 use crate::args::values::parse_set;
 use crate::completion;
+use crate::runtime::completion::jobs::{JobFilter, jobs};
 use crate::runtime::completion::{roles, tasks_of_file};
 use crate::runtime::piped_stdin::has_piped_stdin;
 use crate::runtime::settings::allows_unenforced;
@@ -81,6 +83,12 @@ pub(crate) struct RunArgs {
     /// New combinations run, too. All results belong to the same sweep.
     #[arg(long, help_heading = JOB_HEADING)]
     pub resume: bool,
+    /// [preview] Run a job of this host again, and show first what is different from that run
+    ///
+    /// Without PATH, its job file is compiled again, with `--set` and the other options of this command.
+    #[arg(long, value_name = "JOB", conflicts_with_all = ["resume", "watch"], help_heading = JOB_HEADING,
+          add = jobs(JobFilter::All))]
+    pub retry_of: Option<JobRef>,
     /// Publish a port of a task on the host (repeatable)
     ///
     /// Example: `--publish 8080:server-0:http`, or by the number of the task's port as in `docker run`: `-p 8080:80`.

@@ -64,6 +64,11 @@ impl Failure {
     pub(crate) fn with_program_code(self) -> Self {
         Self { code: self.error.exit_code(), ..self }
     }
+
+    /// The error, for a command with exit codes of its own.
+    pub(crate) fn into_error(self) -> Error {
+        self.error
+    }
 }
 
 /// The exit code of a command, whose failure is printed.

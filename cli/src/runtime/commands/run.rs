@@ -204,7 +204,8 @@ type OptionCheck = (&'static str, fn(&RunArgs) -> bool);
 
 /// Options only of jobs, only of bundles, of the built-in runtime, and of job files.
 #[rustfmt::skip]
-const JOB_OPTIONS: [OptionCheck; 20] = [
+const JOB_OPTIONS: [OptionCheck; 21] = [
+    ("--retry-of", |args| args.retry_of.is_some()),
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--locked", |args| args.locked),
@@ -230,13 +231,15 @@ const BUILT_IN_RUNTIME_OPTIONS: [OptionCheck; 5] = [
 ];
 /// Options that override values of a job file.
 #[rustfmt::skip]
-const FILE_OPTIONS: [OptionCheck; 6] = [
+const FILE_OPTIONS: [OptionCheck; 7] = [
+    ("--retry-of", |args| args.retry_of.is_some()),
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--scale", |args| !args.scale.is_empty()), ("--locked", |args| args.locked),
     ("--parallel", |args| args.parallel.is_some()), ("--resume", |args| args.resume),
 ];
 #[rustfmt::skip]
-const JOB_FILE_OPTIONS: [OptionCheck; 10] = [
+const JOB_FILE_OPTIONS: [OptionCheck; 11] = [
+    ("--retry-of", |args| args.retry_of.is_some()),
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--scale", |args| !args.scale.is_empty()),

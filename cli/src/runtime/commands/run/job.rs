@@ -15,6 +15,7 @@ mod images;
 mod live;
 mod options;
 mod resume;
+mod retry_of;
 mod submit;
 mod terminal;
 
@@ -54,6 +55,7 @@ pub(super) use compile::job_args;
 use discarded::Subject;
 use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
 use live::LiveTable;
+use retry_of::EarlierRun;
 
 /// Warning for a detached job if lingering is not enabled.
 const LINGER_WARNING: &str = "the job ends with your last login, since your systemd enforces its limits and ends then; `loginctl enable-linger` keeps both running";
@@ -62,6 +64,11 @@ const LINGER_WARNING: &str = "the job ends with your last login, since your syst
 pub(super) fn run_file(args: &RunArgs, path: Option<&Utf8Path>, format: FormatArg) -> Result<u8> {
     let jobs = Jobs::open()?;
     let ledger = Ledger::standard(jobs.directories())?;
+    let earlier = args.retry_of.as_ref().map(|job| EarlierRun::find(&jobs, job)).transpose()?;
+    let path = match (path, &earlier) {
+        (None, Some(earlier)) => Some(earlier.job_file()?),
+        (path, _) => path,
+    };
     let source = || JobSource::File(path.map(Utf8Path::to_owned));
     let compile = |numbers| compile::compile(args, source(), format, &ledger, numbers);
     let built = if args.resume {
@@ -75,7 +82,12 @@ pub(super) fn run_file(args: &RunArgs, path: Option<&Utf8Path>, format: FormatAr
         compile(vec![])?
     };
     match built {
-        Some(built) => run_built(args, built, &jobs, format),
+        Some(built) => {
+            if let Some(earlier) = earlier {
+                earlier.show_changes(&built)?;
+            }
+            run_built(args, built, &jobs, format)
+        }
         None => Ok(RUNTIME_FAILURE_EXIT_CODE),
     }
 }
