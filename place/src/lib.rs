@@ -9,7 +9,6 @@ pub mod event;
 pub mod exec;
 pub mod exit_code;
 pub mod exit_text;
-pub mod history;
 pub mod job;
 pub mod job_ref;
 pub mod logs;

@@ -1,5 +1,8 @@
 //! What the commands about jobs print with `--format json`, and its schema.
 
+pub mod history;
+mod why;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -11,15 +14,16 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::change::WhyJob;
 use crate::event::Event;
-use crate::history::HistoryJob;
 use crate::job::{JobDetail, JobSummary};
 use crate::logs::Stream;
 use crate::metric::MetricNumber;
 use crate::queue::QueueRow;
 use crate::task::TaskStatus;
 use crate::usage::TaskUsage;
+
+use history::HistoryJob;
+pub use why::WhyJob;
 
 /// A job.
 #[derive(Debug, Serialize, JsonSchema)]

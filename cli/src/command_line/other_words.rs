@@ -3,7 +3,7 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// A word, and the sentence that names the command. Words with only one meaning are aliases of the command instead.
-const WORDS: [(&str, &str); 20] = [
+const WORDS: [(&str, &str); 19] = [
     ("apply", "`jobc submit` submits a job to a cluster, and `jobc run` runs it on this host"),
     (
         "attach",
@@ -13,7 +13,6 @@ const WORDS: [(&str, &str); 20] = [
     ("delete", "`jobc stop` stops jobs, and `jobc rm` removes their records"),
     ("down", "`jobc stop` stops jobs"),
     ("get", "`jobc ps` lists jobs, and `jobc inspect` shows one"),
-    ("history", "`jobc ps --all` also lists jobs that have ended, and `jobc inspect` shows one"),
     ("images", "`jobc image ls` lists images"),
     ("list", "`jobc ps` lists jobs, and `jobc image ls` lists images"),
     ("login", "`jobc` uses the credentials that `docker login` and `podman login` save"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
-use jobc_place::history::{Asked, JobUsage, RoleUsage, Used};
+use jobc_place::output::history::{Asked, JobUsage, RoleUsage, Used};
 use jobc_place::task::TaskStatus;
 use jobc_place::time::Time;
 use jobc_sys::id::TaskId;

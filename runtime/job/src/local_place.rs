@@ -46,7 +46,7 @@ use jobc_gpu::{Host, Inventory};
 use jobc_place::state::JobState;
 use jobc_place::time::Time;
 
-pub use detail::{describe_claim, detail, summary};
+pub use detail::{detail, summary};
 pub use tasks::named as named_tasks;
 pub use usage::measured;
 

@@ -14,6 +14,7 @@ use jobc_place::metric::{FirstValue, MetricValue};
 use jobc_place::state::JobState;
 use jobc_place::task::TaskStatus;
 use jobc_place::time::Time;
+use jobc_schema::{Bytes, Cpus, plural};
 use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id::{JobId, TaskId};
 use jobc_sys::process::Process;
@@ -106,6 +107,38 @@ pub struct Claim {
     /// Its GPUs, once it is admitted.
     #[serde(default, skip_serializing_if = "GpuLease::is_empty")]
     pub leased: GpuLease,
+}
+
+impl Claim {
+    /// The resources of the host that are counted, as text.
+    pub fn describe(&self) -> String {
+        let mut parts = Vec::new();
+        if self.cpu_millis > 0 {
+            parts.push(Cpus { millis: self.cpu_millis }.amount());
+        }
+        if self.memory_bytes > 0 {
+            parts.push(format!("{} of memory", Bytes(self.memory_bytes).amount()));
+        }
+        if self.gpus > 0 {
+            parts.push(plural(self.gpus, "GPU"));
+        }
+        let slices = self.leased.slots.iter().filter(|slot| slot.slice.is_some()).count();
+        if slices > 0 {
+            parts.push(if slices == 1 {
+                "a slice of a GPU".to_owned()
+            } else {
+                format!("{slices} slices of GPUs")
+            });
+        }
+        if self.disk_bytes > 0 {
+            parts.push(format!("{} of disk", Bytes(self.disk_bytes)));
+        }
+        if !self.ports.is_empty() {
+            let numbers: Vec<String> = self.ports.iter().map(u16::to_string).collect();
+            parts.push(format!("ports {}", numbers.join(", ")));
+        }
+        if parts.is_empty() { "nothing that is counted".to_owned() } else { parts.join(", ") }
+    }
 }
 
 impl Record {

@@ -8,8 +8,8 @@ use jobc_job::directory::Directory;
 use jobc_job::history::usage;
 use jobc_job::local_place::{LocalPlace, summary};
 use jobc_job::record::Record;
-use jobc_place::history::{HistoryJob, JobUsage, RoleUsage};
 use jobc_place::job::JobSummary;
+use jobc_place::output::history::{HistoryJob, JobUsage, RoleUsage};
 use jobc_place::time::Time;
 use jobc_schema::Cpus;
 use jobc_sys::accounts;
@@ -199,7 +199,7 @@ fn gpu_hours(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jobc_place::history::{Asked, Used};
+    use jobc_place::output::history::{Asked, Used};
 
     #[test]
     fn a_row_is_what_was_used_of_what_was_requested() {

@@ -5,9 +5,10 @@ mod line;
 use std::process::ExitCode;
 
 use camino::Utf8Path;
-use jobc_place::change::{Change, WhyJob};
+use jobc_place::change::Change;
 use jobc_place::job::JobSummary;
 use jobc_place::job_ref::{Handle, JobRef};
+use jobc_place::output::WhyJob;
 
 use super::found::{NamedJobs, Places};
 use super::jobs::{Result, into_exit_code};

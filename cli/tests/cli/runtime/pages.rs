@@ -11,7 +11,7 @@ fn help_names_every_command() {
     let run = directory.jobc(&["--help"]).exits(0);
     assert_data_eq!(
         run.out,
-        str![[r"
+        str![[r#"
 Compile a job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes, Slurm and OpenPAI jobs,
 or run it on this host
 
@@ -43,6 +43,9 @@ Run:
   stats         Show the resource usage of tasks, once per second
   top           Show the resource usage of tasks in full screen
   report        Write an HTML report of a job or a sweep
+  history       Show what jobs used, and suggest smaller limits
+  metrics       Print metrics of the jobs on this host for Prometheus
+  serve         Serve a web page and a REST API to write, submit and watch jobs
   port-forward  Make ports of tasks on a cluster available on this host
   copy          Copy files to or from a task on a cluster
   trace         Count and time the GPU driver calls of a task with strace
@@ -102,12 +105,12 @@ Options:
 
 Run `jobc COMMAND --help` for the options of a command.
 
-"]]
+"#]]
     );
     let run = directory.jobc(&["build", "--help"]).exits(0);
     assert_data_eq!(
         run.out,
-        str![[r"
+        str![[r#"
 Compile a job file into the files of each target
 
 Usage: jobc build [OPTIONS] [JOB]
@@ -119,6 +122,15 @@ Arguments:
           A directory stands for the `job.yaml`, `job.yml` or `job.json` in it.
 
 Options:
+      --name <NAME>
+          Job to read, from a file with several objects of Kubernetes that run pods
+
+  -f, --file <FILE>
+          Compose file that changes those before it (repeatable); no override file is read then
+
+      --profile <NAME>
+          Profile of a Compose file whose services are in the job (repeatable)
+
       --set <NAME=VALUE>
           Set a parameter (repeatable)
           
@@ -208,7 +220,7 @@ Options:
   -h, --help
           Print help (see a summary with '-h')
 
-"]]
+"#]]
     );
     let version = directory.jobc(&["--version"]).exits(0).out;
     assert_eq!(version, format!("jobc {}\n", env!("CARGO_PKG_VERSION")));

@@ -127,6 +127,6 @@ pub(in super::super) static KEYS: &[CommandOption] = &[
     key("userns_mode", Note("a job's namespaces are its own")),
     key("uts", Note("a job's namespaces are its own")),
     key("volumes", Field("`data`; named volumes `outputs`")),
-    key("volumes_from", Refusal("the volumes of another service", "write `volumes` in each")),
+    key("volumes_from", Refusal("the volumes of another service", "give each service its own `volumes`")),
     key("working_dir", Field("`workdir`")),
 ];

@@ -75,7 +75,7 @@ pub(in super::super) fn network(draft: &mut Draft<'_>, text: &str, part: Span) {
         "container" | "ns" | "pod" => draft.refuse(
             part,
             "the container is in the network of another one",
-            "write `network: host`, where roles reach each other on `localhost`",
+            "use the network of the host, where roles reach each other on `localhost`",
         ),
         _ => draft.field(&["network"], part, string(part, "job")),
     }

@@ -6,7 +6,6 @@ use jobc_sys::error::Result;
 use super::capacity::Capacity;
 use super::estimate::{self, Start};
 use super::ledger::{Entry, EntryState, Ledger};
-use crate::local_place::describe_claim;
 
 /// The rows: first those that have their resources, then the queue in its order.
 ///
@@ -24,7 +23,7 @@ fn of_entries(entries: &[Entry], capacity: &Capacity, now: u64) -> Vec<QueueRow>
         place,
         job: entry.id.clone(),
         user: entry.uid,
-        resources: describe_claim(&entry.claim),
+        resources: entry.claim.describe(),
         waits_for: vec![],
         seconds: None,
     };

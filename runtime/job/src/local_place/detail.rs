@@ -9,14 +9,14 @@ use jobc_place::progress::Progress;
 use jobc_place::state::JobState;
 use jobc_place::task::TaskState;
 use jobc_place::time::{Time, format_duration};
-use jobc_schema::{Bytes, Cpus, plural};
+use jobc_schema::Bytes;
 use jobc_sys::error::Result;
 use serde_json::{Map, Value, json};
 
 use crate::admission::estimate::Start;
 use crate::directory::Directory;
 use crate::event;
-use crate::record::{Claim, Record};
+use crate::record::Record;
 use crate::unmet;
 
 /// A job as every place lists it.
@@ -129,42 +129,12 @@ fn facts(directory: &Directory, record: &Record) -> Vec<(&'static str, String)> 
     let mut facts = vec![
         ("target", record.target.clone()),
         ("network", record.network.clone()),
-        ("takes", describe_claim(&record.claim)),
+        ("takes", record.claim.describe()),
     ];
     facts.extend(record.claim.leased.slots.iter().map(|slot| ("gpu", gpu(slot))));
     facts.extend(record.scope.iter().map(|unit| ("scope", unit.clone())));
     facts.push(("record", directory.record.display().to_string()));
     facts
-}
-
-/// The resources of the host that are counted, as text.
-pub fn describe_claim(claim: &Claim) -> String {
-    let mut parts = Vec::new();
-    if claim.cpu_millis > 0 {
-        parts.push(Cpus { millis: claim.cpu_millis }.amount());
-    }
-    if claim.memory_bytes > 0 {
-        parts.push(format!("{} of memory", Bytes(claim.memory_bytes).amount()));
-    }
-    if claim.gpus > 0 {
-        parts.push(plural(claim.gpus, "GPU"));
-    }
-    let slices = claim.leased.slots.iter().filter(|slot| slot.slice.is_some()).count();
-    if slices > 0 {
-        parts.push(if slices == 1 {
-            "a slice of a GPU".to_owned()
-        } else {
-            format!("{slices} slices of GPUs")
-        });
-    }
-    if claim.disk_bytes > 0 {
-        parts.push(format!("{} of disk", Bytes(claim.disk_bytes)));
-    }
-    if !claim.ports.is_empty() {
-        let numbers: Vec<String> = claim.ports.iter().map(u16::to_string).collect();
-        parts.push(format!("ports {}", numbers.join(", ")));
-    }
-    if parts.is_empty() { "nothing that is counted".to_owned() } else { parts.join(", ") }
 }
 
 /// A GPU of a job: its number, its name, and the amount.

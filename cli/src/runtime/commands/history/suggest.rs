@@ -11,7 +11,7 @@ use jobc_compiler::source::{Source, Sources};
 use jobc_job::directory::Directory;
 use jobc_job::history::usage;
 use jobc_job::record::Record;
-use jobc_place::history::{Asked, JobUsage, Used};
+use jobc_place::output::history::{Asked, JobUsage, Used};
 use jobc_place::state::JobState;
 use jobc_place::time::Time;
 use jobc_schema::{Bytes, Cpus, Pointer, plural};

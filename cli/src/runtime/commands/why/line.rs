@@ -60,9 +60,11 @@ fn pointer(document: &Document, reason: &str, ended_by: Option<&str>) -> Option<
         .chain([reason])
         .find_map(|what| FIELDS.iter().find(|(words, ..)| what.contains(words)))?;
     let roles = document.root.get("roles").map(Node::entries).unwrap_or_default();
-    let named = |role: &&str| ended_by == Some(*role) || reason.contains(&format!("`{role}`"));
     let all: Vec<&str> = roles.iter().map(|role| role.key.as_str()).collect();
-    let role = all.iter().copied().find(named);
+    // Of several that a sentence names, the first is the one that it is about.
+    let place = |role: &&str| reason.find(&format!("`{role}`")).unwrap_or(usize::MAX);
+    let named = all.iter().copied().filter(|role| place(role) < usize::MAX).min_by_key(place);
+    let role = all.iter().copied().find(|role| ended_by == Some(*role)).or(named);
     let candidates = role.map_or(all, |role| vec![role]);
     let exists = |pointer: &Pointer| document.at(pointer).is_some();
     let job = of_job.iter().map(|field| Pointer::ROOT.keys(field.split('.')));

@@ -22,7 +22,6 @@ use jobc_job::admission::capacity::Capacity;
 use jobc_job::admission::claim;
 use jobc_job::directory::{Directory, JobDirectories};
 use jobc_job::host_environment::{Caller, HostEnvironments};
-use jobc_job::local_place::describe_claim;
 use jobc_job::provision;
 use jobc_job::secrets::Secrets;
 use jobc_schema::Bytes;
@@ -104,7 +103,7 @@ pub(super) fn describe_job(plan: &JobPlan, directory: &Directory, scope: Option<
     if let Some(seconds) = plan.timeout_seconds {
         out += &format!("timeout: {seconds} s\n");
     }
-    out += &format!("takes at most: {}\n", describe_claim(&claim::of(plan)));
+    out += &format!("takes at most: {}\n", claim::of(plan).describe());
     let memory = Bytes(capacity.memory_bytes).measured();
     out += &format!(
         "this host has: {}, {memory} of memory, {} GPUs\n",

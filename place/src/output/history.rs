@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::ListedJob;
 use crate::job::JobSummary;
-use crate::output::ListedJob;
 use crate::time::Time;
 
 /// A job, and what it used.
