@@ -1,5 +1,6 @@
 //! The page: files that were embedded when this program was built, or those of a directory.
 
+use std::io::Read as _;
 use std::os::fd::AsFd as _;
 
 use axum::extract::Request;
@@ -57,7 +58,6 @@ pub(crate) fn answer(directory: Option<&Utf8Path>, request: &Request) -> Respons
 
 /// A file of a directory; nothing that lies outside of it.
 fn read(directory: &Utf8Path, name: &str) -> Option<Vec<u8>> {
-    use std::io::Read as _;
     let root = std::fs::File::open(directory).ok()?;
     let name = std::ffi::CString::new(format!("{name}.gz")).ok()?;
     let file =
@@ -76,12 +76,19 @@ fn compressed(name: &str, bytes: Vec<u8>, headers: &HeaderMap) -> Response {
         add(&mut response, name, &tag);
         return response;
     }
-    if !text(ACCEPT_ENCODING).contains("gzip") {
-        return Problem::new(StatusCode::NOT_ACCEPTABLE, "the files of the page are compressed with gzip")
-            .into_response();
-    }
-    let mut response = typed(media_type(name), bytes);
-    response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    let mut response = if text(ACCEPT_ENCODING).contains("gzip") {
+        let mut response = typed(media_type(name), bytes);
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response
+    } else {
+        // curl and other programs do not ask for compressed files.
+        let mut plain = vec![];
+        let mut reader = flate2::read::GzDecoder::new(&bytes[..]).take(MAX_FILE);
+        if reader.read_to_end(&mut plain).is_err() {
+            return Problem::not_found("the page has no such file").into_response();
+        }
+        typed(media_type(name), plain)
+    };
     add(&mut response, name, &tag);
     response
 }
