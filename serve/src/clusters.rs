@@ -44,7 +44,7 @@ pub(crate) struct Asked {
 impl Clusters {
     /// What is known; the first time, what clusters answer in time.
     pub(crate) async fn latest(asked: &Arc<Asked>, workspace: &Workspace, limits: &Arc<Limits>) -> Self {
-        // Without a targets file there is no cluster that somebody chose.
+        // Without a targets file, no cluster was chosen.
         if workspace.targets.is_none() {
             return Self::default();
         }

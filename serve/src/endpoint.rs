@@ -208,7 +208,7 @@ async fn audited(endpoint: Endpoint, call: Call) -> Answer {
     let about = call.path.values().next().cloned().unwrap_or_default();
     server.audit.reserve()?;
     let result = match permit(endpoint, &call) {
-        // An action is carried out and written down, also when nobody waits for the answer any more.
+        // An action is carried out and written down, also when the caller has left.
         Ok(()) => match tokio::spawn((endpoint.handler)(call)).await {
             Ok(result) => result,
             Err(_) => Err(Problem::of_host("the action failed inside of the server")),

@@ -40,7 +40,7 @@ pub(crate) fn answer(directory: Option<&Utf8Path>, request: &Request) -> Respons
     }
     let path = request.uri().path().trim_start_matches('/');
     if path.starts_with("api/") {
-        return Problem::not_found("there is no such path in the API").into_response();
+        return Problem::not_found("no such path in the API").into_response();
     }
     let first = path.split('/').next().unwrap_or_default();
     let is_file = !VIEWS.contains(&first) && path.rsplit('/').next().is_some_and(|name| name.contains('.'));

@@ -1,4 +1,4 @@
-//! Secrets that nobody can guess.
+//! Secrets that cannot be guessed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,7 +17,7 @@ pub(crate) fn token() -> Result<String> {
 
 /// The digest by which a token is kept and compared.
 ///
-/// How long a comparison of digests takes says nothing about the token, since nobody can choose the digest of a guess.
+/// How long a comparison of digests takes says nothing about the token, since the digest of a guess cannot be chosen.
 pub(crate) fn digest(token: &str) -> String {
     hex(&Sha256::digest(token.as_bytes()))
 }

@@ -104,14 +104,14 @@ impl Terminal {
                     Err(_) => if socket.send(Message::Ping(Bytes::new())).await.is_err() {
                         break false;
                     },
-                    // A command that reads nothing holds up who types, and nobody else.
+                    // A command that reads nothing holds up only who types.
                     Ok(Some(Ok(Message::Binary(bytes)))) => if self.input.send(bytes).await.is_err() {
                         break true;
                     },
                     Ok(Some(Ok(Message::Text(text)))) => {
                         if let Ok(Resize { resize: (columns, rows) }) = serde_json::from_str(&text) {
                             resize(&self.master, columns, rows);
-                            // It is no session's terminal, so that the kernel tells nobody.
+                            // It is no session's terminal, so that the kernel signals no process.
                             self.running.signal(Signal::WINCH);
                         }
                     }

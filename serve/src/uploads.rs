@@ -142,7 +142,7 @@ impl Uploads {
     /// # Errors
     /// The upload is not known, or contents are missing.
     pub(crate) fn tree(&self, id: &str) -> std::result::Result<Utf8PathBuf, Problem> {
-        let unknown = || Problem::not_found("there is no such upload; send it again");
+        let unknown = || Problem::not_found("unknown upload; send it again");
         if !is_digest(id) {
             return Err(unknown());
         }

@@ -155,7 +155,7 @@ fn shape(
         let span = settings.request.nodes.map_or(whole, |(_, span)| span);
         let message = format!("nothing in the script starts processes on {} of the {nodes} nodes", nodes - 1);
         if ["ssh ", "pdsh ", "clush "].iter().any(|name| body.contains(name)) {
-            draft.refuse(span, message, "start the command with `srun` in place of ssh, or request one node");
+            draft.refuse(span, message, "start the command with `srun` instead of ssh, or request one node");
         } else {
             let note = "the job has one instance; where a script that it calls starts them, import that one";
             draft.changed(span, message, note);

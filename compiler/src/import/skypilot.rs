@@ -32,7 +32,7 @@ pub(super) static KEYS: &[CommandOption] = &[
     key("num_nodes", Field("`instances`")),
     key("outputs", Note("an estimate of costs")),
     key("resources", Field("`resources`, and `image` for `image_id: docker:…`")),
-    key("run", Field("`run`, with the variables of jobc in place of `SKYPILOT_…`")),
+    key("run", Field("`run`, with the variables of jobc instead of `SKYPILOT_…`")),
     key("secrets", Field("`secrets`, in `env`")),
     key(
         "service",

@@ -20,7 +20,7 @@ const PERIOD = 2000;
 
 const FIRST = ["jobc run -- echo \"it runs\"", "jobc init sweep --example local-sweep", "jobc run sweep"];
 
-/** The jobs of a filter, page after page; what is seen first is read again while somebody looks. */
+/** The jobs of a filter, page after page; what is seen first is read again while the page is visible. */
 function useJobs(filter: string): { rows: Job[]; total: number | undefined; unreachable: JobList["unreachable"]; isLoaded: boolean; problem: Problem | null; more(): void; again(): void } {
     const [state, set] = useState<{ filter: string; rows: Job[]; next: string | null; total: number | undefined; unreachable: JobList["unreachable"]; isLoaded: boolean; problem: Problem | null }>({ filter, rows: [], next: null, total: undefined, unreachable: [], isLoaded: false, problem: null });
     const back = useValue(epoch);

@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Problem, epoch, get } from "./api";
 import { useValue } from "./value";
 
-/** The time now, again after each period; not while nobody looks. */
+/** The time now, again after each period; not while the page is hidden. */
 export function useNow(period: number | null): number {
     const [now, set] = useState(Date.now());
     useEffect(() => {
@@ -79,7 +79,7 @@ export function useDocument<T>(where: string | null, period: number | null = nul
     return { data: isHere ? state.data : undefined, problem: isHere ? state.problem : undefined, again: () => setTurn((it) => it + 1) };
 }
 
-/** Calls the function for keys that nobody types into a field. */
+/** Calls the function for keys that are not typed into a field. */
 export function useKeys(listener: (key: string, event: KeyboardEvent) => boolean | void): void {
     const current = useRef(listener);
     current.current = listener;

@@ -86,7 +86,7 @@ impl Source {
                         break;
                     }
                     let Some(chunk) = lines.chunk(&buffer[..read]) else { continue };
-                    // Nobody follows any more.
+                    // The last follower has left.
                     if !weak.upgrade().is_some_and(|source| source.push(chunk)) {
                         break;
                     }

@@ -81,7 +81,7 @@ fn name(call: &Call) -> Result<String, Problem> {
     if is_word && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c)) {
         return Ok(name.to_owned());
     }
-    Err(Problem::not_found("there is nothing of that name"))
+    Err(Problem::not_found("unknown name"))
 }
 
 async fn place(call: Call) -> Answer {

@@ -134,7 +134,7 @@ fn open_output(call: &Call, directory: &Utf8Path) -> Result<OwnedFd, Problem> {
 
 /// Opens a path below a directory; no link leads out.
 fn open(top: std::os::fd::BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Problem> {
-    let missing = || Problem::not_found("there is no such file");
+    let missing = || Problem::not_found("no such file");
     let path = CString::new(if path.is_empty() { "." } else { path }).map_err(|_| missing())?;
     open_inside(top, &path, flags | OFlags::NONBLOCK | OFlags::NOCTTY).map_err(|errno| match errno {
         Errno::ACCESS => Problem::forbidden("permission denied"),

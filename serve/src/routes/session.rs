@@ -72,7 +72,7 @@ async fn show(call: Call) -> Answer {
         version: server.options.version,
         host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         directory: call.actor.is_operator.then(|| server.workspace.first().to_string()),
-        // Where they are is nobody else's business.
+        // Only operators learn where they are.
         roots: if call.actor.is_operator { roots.collect() } else { vec![] },
     })
 }
@@ -89,7 +89,7 @@ async fn end(call: Call) -> Answer {
     Ok(answer)
 }
 
-/// Begins a session, for a caller that nobody knows yet.
+/// Begins a session, for a caller without one.
 pub(crate) async fn begin(server: Arc<Server>, request: Request) -> Response {
     let peer = request.extensions().get::<Peer>().copied();
     let Some(peer) = peer else { return Problem::of_host("the connection is not known").into_response() };

@@ -30,10 +30,10 @@ export interface Client {
 const PAUSE = 1000;
 const MAX_PAUSE = 10_000;
 
-/** Asks nobody, while there is no connection. */
-const NOBODY = { ask: () => Promise.reject(new Error("the language server is not connected")), tell: () => undefined } as unknown as Server;
+/** Refuses all requests while the language server is not connected. */
+const DISCONNECTED = { ask: () => Promise.reject(new Error("the language server is not connected")), tell: () => undefined } as unknown as Server;
 
-let server: Server = NOBODY;
+let server: Server = DISCONNECTED;
 let client: Client | undefined;
 let isStarted = false;
 let hasFeatures = false;
@@ -51,9 +51,9 @@ export function attach(to: Client): () => void {
         useWorker(new URL(EDITOR_WORKER, location.href));
         registerLanguages();
         followColors();
-        epoch.watch(() => server === NOBODY && connect());
+        epoch.watch(() => server === DISCONNECTED && connect());
         connect();
-    } else if (server !== NOBODY) {
+    } else if (server !== DISCONNECTED) {
         greet();
     } else {
         connect();
@@ -90,9 +90,9 @@ export function reconnect(): void {
     }
     const before = socket;
     socket = undefined;
-    if (server !== NOBODY) {
+    if (server !== DISCONNECTED) {
         server.stop();
-        server = NOBODY;
+        server = DISCONNECTED;
     }
     before?.close();
     connect();
@@ -135,12 +135,12 @@ function connect(): void {
             return;
         }
         socket = undefined;
-        if (server !== NOBODY) {
+        if (server !== DISCONNECTED) {
             server.stop();
-            server = NOBODY;
+            server = DISCONNECTED;
         }
         client?.onConnection(false);
-        // Nobody needs it while no editor is open.
+        // No editor is open that needs it.
         setTimeout(() => client !== undefined && connect(), pause);
         pause = Math.min(pause * 2, MAX_PAUSE);
     };

@@ -30,13 +30,13 @@ export async function upload(before: Entry[], given: Given[], progress: (text: s
         throw new Problem(0, "files cannot be sent from this page", "a browser computes their digests over HTTPS or from localhost only; use `ssh -L`, or HTTPS");
     }
     if (before.length + given.length > MAX_FILES) {
-        throw new Problem(0, `these are more than ${MAX_FILES} files`, "name a directory of the host as `source` in place of sending it");
+        throw new Problem(0, `these are more than ${MAX_FILES} files`, "name a directory of the host as `source` instead of sending it");
     }
     const blobs = new Map<string, Blob>();
     const entries = new Map(before.map((entry) => [entry.path, entry]));
     for (const [index, { path: name, blob }] of given.entries()) {
         if (blob.size > MAX_FILE) {
-            throw new Problem(0, `${name} is larger than 512 MiB`, "name a directory of the host as `source` in place of sending it");
+            throw new Problem(0, `${name} is larger than 512 MiB`, "name a directory of the host as `source` instead of sending it");
         }
         progress(`reading ${index + 1} of ${given.length}`);
         const content = await blob.arrayBuffer();
