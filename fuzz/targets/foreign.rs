@@ -3,7 +3,10 @@
 #![no_main]
 libfuzzer_sys::fuzz_target!(|text: &str| {
     // What is none of them is the target `job`'s.
-    if ["#SBATCH", "docker", "podman", "services", "apiVersion", "accelerators", "entrypoint", "containerEnv"].iter().any(|word| text.contains(word)) {
+    if ["#SBATCH", "docker", "podman", "services", "apiVersion", "accelerators", "entrypoint", "containerEnv"]
+        .iter()
+        .any(|word| text.contains(word))
+    {
         jobc_fuzz::compile::build(text, None);
     }
 });

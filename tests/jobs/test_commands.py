@@ -363,7 +363,7 @@ def test_commands_without_a_name_take_the_newest_job(jobs):
     expect(jobs.call("logs"), out="^got <>\n$")
     expect(jobs.call("logs", "only-0"), out="^got <>\n$")
     expect(jobs.call("logs", "loud-0"), code=2, error="there is no job `loud-0`")
-    expect(jobs.call("events"), out=r"ended +failed: only-0: exit 3\n$")
+    expect(jobs.call("events"), out=r"ended +failed: only-0: exit 3, verdict: user error\n$")
     expect(jobs.call("inspect"), out=r"^job +tested-short\.\d+\n")
     expect(jobs.call("report", "-o", "-"), out="only-0: exit 3")
     expect(jobs.call("exec", "--", "true"), code=125, error=f"job `{first}` has several tasks; name one")

@@ -51,6 +51,10 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<ExitCode> {
                 notice::show(&one.id_of(job), &end.end_text());
             }
             job_end_line::print(format, &one.id_of(job), &end);
+            // The last lines of a job of this host end with it.
+            if let Some(verdict) = job_end_line::verdict(&end).filter(|_| one.handle_of(job).is_some()) {
+                terminal::eprint(&format!("jobc: {}: {verdict}\n", one.id_of(job)));
+            }
             let failures = ends.iter().filter(|end| end.state != JobState::Succeeded).count();
             if format != FormatArg::Json && failures < MAX_OUTPUTS && one.handle_of(job).is_none() {
                 print_last_output(&job.name)?;
