@@ -336,7 +336,9 @@ def test_ranks_of_mpi_are_started_together(slurm):
         assert f"rank {rank} {rank} 3" in logs.get(f"train-{rank}.2", ""), f"{state}: {logs}\n{slurm.output(job)}"
     tasks = {path.name: path.read_text() for path in (directory.parent.with_name("cluster.slurm") / f"jobc-{job}/tasks").iterdir()}
     assert state == "COMPLETED" and "ended 1 9" in tasks["train-1"], f"{state}: {tasks}"
-    assert all(tasks[f"train-{rank}"].splitlines()[-1].endswith("ended 2 0") for rank in range(3)), tasks
+    ends = {name: [line for line in text.splitlines() if " judged " not in line][-1] for name, text in tasks.items()}
+    assert all(ends[f"train-{rank}"].endswith("ended 2 0") for rank in range(3)), tasks
+    assert ' judged 1 {"kind":"user error"' in tasks["train-0"] and ' judged 2 {"kind":"success"' in tasks["train-0"], tasks
 
 
 AWKWARD = "it's \"5\" $HOME `id` \\\\ * \n 日本 #"

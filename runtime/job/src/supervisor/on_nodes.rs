@@ -192,8 +192,9 @@ impl Supervisor {
     /// Writes down for other hosts what the verdict on it is.
     pub(super) fn note_verdict(&self, task: TaskNumber, verdict: &Judgment) {
         let Some(run) = &self.run else { return };
-        let known = &self.lifecycle.tasks()[task];
-        run.task_judged(&known.id, known.attempt, verdict);
+        // The lifecycle may have begun the next attempt.
+        let known = &self.journal.record.tasks[task];
+        run.task_judged(&known.task, known.attempt, verdict);
     }
 
     /// The same of one that did not begin; the output of the Slurm job says why.
