@@ -28,7 +28,7 @@ FAULTS = {
         "raise RuntimeError('CUDA error: uncorrectable ECC error encountered')", "node", "uncorrectable ECC", "drained",
     ),
     "full disk": ("raise OSError(28, 'No space left on device', '/data/x')", "node", "No space left on device", "free space"),
-    "no permission": ("open('/proc/sysrq-trigger', 'w') if os.getuid() else (_ for _ in ()).throw(PermissionError(13, 'Permission denied'))",
+    "no permission": ("open('/etc/shadow') if os.getuid() else (_ for _ in ()).throw(PermissionError(13, 'Permission denied'))",
                       "user error", "Permission denied", "owner and mode"),
     "collective timeout": (
         "print('[E] [Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3)', flush=True); os.abort()",
@@ -135,7 +135,10 @@ def test_people_and_programs_read_the_same(all_jobs):
     assert json.loads(printed)["end"]["verdict"]["kind"] == "user error", printed
     events = all_jobs.call("events", "verdict-shown").stdout
     assert ", verdict: user error" in events, events
-    report = all_jobs.directory / "report.html"
+    where = all_jobs.directory / "report"
+    where.mkdir()
+    where.chmod(0o777)
+    report = where / "report.html"
     all_jobs.call("report", "-o", str(report), "verdict-shown")
     assert "user error" in report.read_text(), report
     all_jobs.call("rm", "--force", "verdict-shown")
