@@ -36,23 +36,27 @@ pub(crate) struct Clusters {
 
 /// The answer that is known, which one request at a time makes anew.
 #[derive(Default)]
-pub(crate) struct Asked {
+pub(crate) struct ClusterCache {
     known: std::sync::Mutex<Clusters>,
     asking: tokio::sync::Mutex<()>,
 }
 
 impl Clusters {
     /// What is known; the first time, what clusters answer in time.
-    pub(crate) async fn latest(asked: &Arc<Asked>, workspace: &Workspace, limits: &Arc<Limits>) -> Self {
+    pub(crate) async fn latest(
+        cache: &Arc<ClusterCache>,
+        workspace: &Workspace,
+        limits: &Arc<Limits>,
+    ) -> Self {
         // Without a targets file, no cluster was chosen.
         if workspace.targets.is_none() {
             return Self::default();
         }
-        let known = asked.known();
+        let known = cache.known();
         if known.at.is_some_and(|at| at.elapsed() < FRESH) {
             return known;
         }
-        let (cell, limits) = (Arc::clone(asked), Arc::clone(limits));
+        let (cell, limits) = (Arc::clone(cache), Arc::clone(limits));
         let own = Own::about(workspace, "ps").words(&["--all", "--all-targets", "--format=json"]);
         let asking = tokio::spawn(async move {
             let Ok(_turn) = cell.asking.try_lock() else { return };
@@ -62,7 +66,7 @@ impl Clusters {
         if known.at.is_none() {
             let _ = tokio::time::timeout(FIRST, asking).await;
         }
-        asked.known()
+        cache.known()
     }
 
     async fn ask(own: Own, limits: &Limits) -> Self {
@@ -83,7 +87,7 @@ impl Clusters {
     }
 }
 
-impl Asked {
+impl ClusterCache {
     fn known(&self) -> Clusters {
         self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }

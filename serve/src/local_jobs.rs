@@ -141,7 +141,7 @@ impl LocalJobs {
     /// The directories of a job of this host.
     ///
     /// # Errors
-    /// There is no such job.
+    /// The job is unknown.
     pub(crate) fn find(&self, name: &str) -> Result<Directory> {
         self.place.directories().find(name)
     }

@@ -8,7 +8,7 @@ use jobc_place::time::Time;
 
 use crate::actor::{Actor, Credential};
 use crate::audit::Audit;
-use crate::clusters::Asked;
+use crate::clusters::ClusterCache;
 use crate::follow::Followed;
 use crate::follow::backlog::Backlogs;
 use crate::guard::Hosts;
@@ -42,7 +42,7 @@ pub(crate) struct Server {
     pub(crate) followed: Followed,
     pub(crate) backlogs: Backlogs,
     pub(crate) jobs: LocalJobs,
-    pub(crate) clusters: Arc<Asked>,
+    pub(crate) clusters: Arc<ClusterCache>,
     pub(crate) uploads: Uploads,
     pub(crate) workspace: Workspace,
     /// Requests with an idempotency key start jobs one after the other.

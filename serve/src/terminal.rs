@@ -52,7 +52,7 @@ impl Terminal {
     /// Starts a command.
     ///
     /// # Errors
-    /// There is no terminal left, or it cannot be started.
+    /// No terminal is free, or the command cannot be started.
     pub(crate) fn start(own: &Own, stream: Stream) -> Result<Self, Problem> {
         let (master, slave) = pair().map_err(|errno| Problem::from(io::Error::from(errno)))?;
         let master = File::from(master);

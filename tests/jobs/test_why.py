@@ -89,7 +89,7 @@ def test_a_failure_is_at_its_line(jobs):
     while (text := why(jobs, "why-late")).count("timed out") == 0 and time.monotonic() < deadline:
         time.sleep(0.2)
     assert re.match(r"why-late\.1: why-late\.yaml:4:10: timed out after 1s: ", text), text
-    # After an edit nobody knows the line.
+    # After an edit the line is unknown.
     path = jobs.directory / "why-late.yaml"
     path.write_text(path.read_text() + "# edited\n")
     assert why(jobs, "why-late").startswith("why-late.1: timed out after 1s"), text

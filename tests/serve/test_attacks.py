@@ -256,7 +256,7 @@ def test_forged_proxy_header(make):
 
     assert fetch("X-User: ada")[1]["user"] == "ada"
     assert fetch("X-User: ada")[1]["operator"] is False and fetch("X-User: ops")[1]["operator"] is True
-    assert fetch()[0] == 401, "the proxy names nobody"
+    assert fetch()[0] == 401, "the proxy names no user"
     assert fetch("X-User: ada", "X-User: ops")[0] == 401
     for wrong in ("X-User: a b", "X-User: ../x", "X-User: " + "x" * 65, "X-User: a\x07"):
         assert fetch(wrong)[0] in (400, 401), wrong

@@ -1,4 +1,4 @@
-"""The OpenAPI document, by programs that nobody here wrote."""
+"""The OpenAPI document, by programs of others."""
 
 import json
 import os

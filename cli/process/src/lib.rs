@@ -1,5 +1,5 @@
 //! Runs commands of this program in processes of their own: with a timeout, a limit for their output, and until the
-//! caller no longer wants them.
+//! caller stops waiting for them.
 //!
 //! `jobc mcp` and `jobc serve` answer with what the command line prints. A process can be canceled, its memory is bounded,
 //! and an internal error fails one answer.

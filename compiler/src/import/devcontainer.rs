@@ -4,12 +4,11 @@ use serde_json::json;
 
 use crate::diagnostic::Sink;
 use crate::document::{Document, Entry, Node, Value};
-use crate::openpai::{MAX_JOB_NAME, converted};
 use crate::source::Sources;
 
 use super::container::{self, Mount, Role};
 use super::draft::Draft;
-use super::keyed::{each, key};
+use super::keyed::{each, key, name_job};
 use super::nodes::{json, string};
 use super::options::Becomes::{Field, Note, Refusal};
 use super::options::CommandOption;
@@ -89,21 +88,20 @@ pub(super) fn read(document: &Document, sources: &Sources, sink: &mut Sink) -> R
     let root = &document.root;
     let first = root.entries().first().map_or(root.span, |entry| entry.key_span);
     let mut draft = Draft::new(first, sink);
-    let name = text_at(root, "name").and_then(|name| converted(&name, MAX_JOB_NAME, false));
-    draft.set(&["name"], first, string(first, name.unwrap_or("dev".to_owned())));
-    let folder = text_at(root, "workspaceFolder").unwrap_or("/workspace".to_owned());
-    let folder = folder.replace("${localWorkspaceFolderBasename}", "workspace");
+    name_job(root, first, "dev", &mut draft);
+    let directory = text_at(root, "workspaceFolder").unwrap_or("/workspace".to_owned());
+    let directory = directory.replace("${localWorkspaceFolderBasename}", "workspace");
     // The file is in `.devcontainer`, below the directory that it is about.
     let above = sources.get(root.span.source).path().parent().and_then(camino::Utf8Path::file_name);
     let project = if above == Some(".devcontainer") { ".." } else { "." };
     draft.set(
         &["data", "workspace"],
         first,
-        json(first, &json!({"source": project, "mount": folder, "writable": true})),
+        json(first, &json!({"source": project, "mount": directory, "writable": true})),
     );
-    draft.set(&["roles", ROLE, "workdir"], first, string(first, &folder));
+    draft.set(&["roles", ROLE, "workdir"], first, string(first, &directory));
     each(root.entries(), KEYS, "a development container", &mut draft, |entry, draft| {
-        field(entry, &folder, draft);
+        field(entry, &directory, draft);
     });
     draft.set(&["roles", ROLE, "run"], first, string(first, "sleep infinity"));
     draft.changed(
@@ -117,12 +115,12 @@ pub(super) fn read(document: &Document, sources: &Sources, sink: &mut Sink) -> R
     Read { document: (!has_errors).then_some(document), targets, account, comments }
 }
 
-fn field(entry: &Entry, folder: &str, draft: &mut Draft<'_>) {
+fn field(entry: &Entry, directory: &str, draft: &mut Draft<'_>) {
     let (node, part) = (&entry.value, entry.key_span);
     let text = scalar(node).unwrap_or_default();
     let local = |text: &str| {
         let text =
-            text.replace("${localWorkspaceFolder}", ".").replace("${containerWorkspaceFolder}", folder);
+            text.replace("${localWorkspaceFolder}", ".").replace("${containerWorkspaceFolder}", directory);
         text.replace("${localEnv:HOME}", "~")
     };
     let mut role = Role { draft, name: ROLE };

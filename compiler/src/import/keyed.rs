@@ -1,16 +1,25 @@
 //! Readers of small formats: a map whose keys have a table.
 
-use crate::document::Entry;
+use crate::document::{Entry, Node};
+use crate::openpai::{MAX_JOB_NAME, converted};
+use crate::source::Span;
 use crate::suggest;
 
 use super::draft::Draft;
+use super::nodes::string;
 use super::options::Argument::Required;
 use super::options::{Becomes, CommandOption, row};
-use super::values::is_empty;
+use super::values::{is_empty, text_at};
 
 /// A row of a table of keys.
 pub(super) const fn key(name: &'static str, becomes: Becomes) -> CommandOption {
     row(name, ' ', Required, becomes)
+}
+
+/// Sets the name of the job to what the file has as `name`.
+pub(super) fn name_job(root: &Node, first: Span, default: &str, draft: &mut Draft<'_>) {
+    let name = text_at(root, "name").and_then(|name| converted(&name, MAX_JOB_NAME, false));
+    draft.set(&["name"], first, string(first, name.unwrap_or(default.to_owned())));
 }
 
 /// Accounts for each key of a map; `field` takes those that become something. `what` says whose keys they are.

@@ -194,21 +194,10 @@ fn resource(entry: &Entry, draft: &mut Draft<'_>) {
     match entry.key.as_str() {
         "accelerators" => accelerators(node, part, &mut role),
         "cpus" => container::cpus(&mut role, least, part),
-        "memory" => {
-            let amount = if least.ends_with(|c: char| c.is_ascii_digit()) {
-                format!("{least}g")
-            } else {
-                least.to_owned()
-            };
-            container::limit(&mut role, "memory", &amount, part);
-        }
-        "disk_size" => {
-            let amount = if least.ends_with(|c: char| c.is_ascii_digit()) {
-                format!("{least}g")
-            } else {
-                least.to_owned()
-            };
-            container::limit(&mut role, "disk", &amount, part);
+        key @ ("memory" | "disk_size") => {
+            let unit = if least.ends_with(|c: char| c.is_ascii_digit()) { "g" } else { "" };
+            let field = if key == "memory" { key } else { "disk" };
+            container::limit(&mut role, field, &format!("{least}{unit}"), part);
         }
         "image_id" => match text.strip_prefix("docker:") {
             Some(image) => role.draft.field(&["image"], part, string(part, image)),

@@ -2,12 +2,12 @@
 
 use crate::diagnostic::Sink;
 use crate::document::{Document, Entry, Node, Value};
-use crate::openpai::{MAX_JOB_NAME, MAX_ROLE_NAME, converted};
+use crate::openpai::{MAX_ROLE_NAME, converted};
 use crate::source::Sources;
 
 use super::container::{self, Mount, Role};
 use super::draft::Draft;
-use super::keyed::{each, key};
+use super::keyed::{each, key, name_job};
 use super::nodes::{map, number, sequence, string};
 use super::options::Becomes::{Field, Note, Refusal};
 use super::options::CommandOption;
@@ -48,8 +48,7 @@ pub(super) fn read(document: &Document, sources: &Sources, sink: &mut Sink) -> R
     let root = &document.root;
     let first = root.entries().first().map_or(root.span, |entry| entry.key_span);
     let mut draft = Draft::new(first, sink);
-    let name = text_at(root, "name").and_then(|name| converted(&name, MAX_JOB_NAME, false));
-    draft.set(&["name"], first, string(first, name.unwrap_or("app".to_owned())));
+    name_job(root, first, "app", &mut draft);
     for entry in root.entries() {
         match entry.key.as_str() {
             "name" => draft.account.field(entry.key_span, "name"),

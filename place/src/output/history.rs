@@ -39,14 +39,14 @@ pub struct RoleUsage {
     /// The attempts of its tasks that were started.
     pub attempts: u64,
     /// What a task may use; the largest, where tasks differ.
-    pub asked: Asked,
+    pub asked: TaskLimits,
     /// What a task used at most.
     pub used: Used,
 }
 
 /// The limits of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Asked {
+pub struct TaskLimits {
     /// Thousandths of a CPU.
     pub cpu_millis: Option<u64>,
     /// Bytes of memory.

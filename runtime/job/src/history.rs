@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
-use jobc_place::output::history::{Asked, JobUsage, RoleUsage, Used};
+use jobc_place::output::history::{JobUsage, RoleUsage, TaskLimits, Used};
 use jobc_place::task::TaskStatus;
 use jobc_place::time::Time;
 use jobc_sys::id::TaskId;
@@ -73,7 +73,7 @@ fn of_samples(record: &Record, samples: &[Sample], now: Time) -> JobUsage {
             .or_insert_with(|| (RoleUsage { role: role.clone(), ..RoleUsage::default() }, vec![]));
         usage.tasks += 1;
         let limit = |name: &str| task.limits.get(name).copied();
-        usage.asked = Asked {
+        usage.asked = TaskLimits {
             cpu_millis: usage.asked.cpu_millis.max(limit("cpu_millis")),
             memory_bytes: usage.asked.memory_bytes.max(limit("memory_bytes")),
             gpus: usage.asked.gpus.max(task.gpus.len() as u64),
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(usage.cpu_seconds, 5);
         let [role] = &usage.roles[..] else { panic!("{usage:?}") };
         assert_eq!((role.role.as_str(), role.tasks, role.attempts), ("w", 2, 3));
-        assert_eq!(role.asked, Asked { cpu_millis: Some(4000), memory_bytes: Some(64 << 30), gpus: 2 });
+        assert_eq!(role.asked, TaskLimits { cpu_millis: Some(4000), memory_bytes: Some(64 << 30), gpus: 2 });
         let used = Used {
             cpu_millis_peak: Some(2000),
             cpu_millis_mean: Some(1694),

@@ -41,7 +41,7 @@ pub use action::{Action, EndSignal};
 use clock::Clock;
 use combinations::Combinations;
 use gang::Gang;
-pub use input::{Input, Seen};
+pub use input::{AttemptFacts, Input};
 use outcome::Outcome;
 use role::Role;
 use task::{EndReason, RoleNumber, TaskProgress};

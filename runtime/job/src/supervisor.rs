@@ -51,7 +51,7 @@ use crate::clean::release_reserve;
 use crate::directory::Directory;
 use crate::event::Kind as EventKind;
 use crate::host_environment::{Caller, HostEnvironments};
-use crate::lifecycle::{Input, Lifecycle, Seen, TaskNumber};
+use crate::lifecycle::{AttemptFacts, Input, Lifecycle, TaskNumber};
 use crate::logs;
 use crate::metrics::Sampler;
 use crate::node::run::RunDirectory;
@@ -105,7 +105,7 @@ struct EndedAttempt {
     /// Whether its container is removed.
     is_removed: bool,
     /// What else was seen of it, once that is so.
-    seen: Seen,
+    seen: AttemptFacts,
     /// Until when its report waits for that of a peer: by its last lines, a peer was gone.
     held_until: Option<Instant>,
 }

@@ -14,7 +14,7 @@ interface Props {
 export function Tabs({ label, tabs, selected, onSelect, children }: Props) {
     const id = useId();
     const list = useRef<HTMLDivElement>(null);
-    // Where there is no room for all of them.
+    // Where not all of them fit.
     useEffect(() => {
         const tab = list.current?.querySelector<HTMLElement>('[aria-selected="true"]');
         if (tab && list.current) {

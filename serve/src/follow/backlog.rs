@@ -1,6 +1,5 @@
 //! What a command prints from its beginning to its end, for one reader, at the pace of that.
 
-use std::io::Read as _;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,18 +8,16 @@ use jobc_process::Running;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::event::Format;
-use super::source::{Chunk, Lines};
+use super::source::{Chunk, each_chunk};
 use crate::own::Own;
 use crate::problem::Problem;
 
-/// Processes at a time; other readers wait.
-const MAX_AT_A_TIME: usize = 16;
+/// Processes that begin at a time; others wait. One with a slow reader only waits for that, and counts as begun.
+const MAX_STARTING: usize = 16;
 /// How long a reader may take nothing.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 /// How often a reader that is slow is looked after.
 const POLL: Duration = Duration::from_millis(20);
-/// What is read at a time.
-const CHUNK_BYTES: usize = 64 << 10;
 
 /// The processes of all readers.
 #[derive(Clone)]
@@ -30,12 +27,13 @@ pub(crate) struct Backlogs(Arc<Semaphore>);
 pub(crate) struct Backlog {
     chunks: mpsc::Receiver<Chunk>,
     running: Running,
-    _slot: OwnedSemaphorePermit,
+    /// Until the first chunk.
+    starting: Option<OwnedSemaphorePermit>,
 }
 
 impl Default for Backlogs {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MAX_AT_A_TIME)))
+        Self(Arc::new(Semaphore::new(MAX_STARTING)))
     }
 }
 
@@ -54,21 +52,11 @@ impl Backlogs {
         let (sender, chunks) = mpsc::channel(2);
         let process = running.clone();
         std::thread::spawn(move || {
-            let mut lines = Lines::new(format);
-            let mut buffer = vec![0; CHUNK_BYTES];
-            if let Some(mut output) = output {
-                loop {
-                    let read = output.read(&mut buffer).unwrap_or(0);
-                    let is_wanted = lines.chunk(&buffer[..read]).is_none_or(|chunk| send(&sender, chunk));
-                    if read == 0 || !is_wanted {
-                        break;
-                    }
-                }
-            }
+            each_chunk(output, format, |chunk| send(&sender, chunk));
             process.kill();
             process.wait();
         });
-        Ok(Backlog { chunks, running, _slot: slot })
+        Ok(Backlog { chunks, running, starting: Some(slot) })
     }
 }
 
@@ -89,7 +77,9 @@ fn send(sender: &mpsc::Sender<Chunk>, chunk: Chunk) -> bool {
 impl Backlog {
     /// The next events; none after the last.
     pub(crate) async fn next(&mut self) -> Option<Chunk> {
-        self.chunks.recv().await
+        let chunk = self.chunks.recv().await;
+        self.starting = None;
+        chunk
     }
 }
 

@@ -1,7 +1,7 @@
 //! A process whose lines several followers share.
 
 use std::collections::VecDeque;
-use std::io::Read as _;
+use std::io::Read;
 use std::process::Stdio;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -59,8 +59,21 @@ pub(crate) enum Next {
     Chunk(u64, Chunk, u64),
     /// It is not there yet.
     Wait,
-    /// There is none.
+    /// The output has ended.
     End,
+}
+
+/// Reads the output of a process to its end, as long as each chunk of events is taken.
+pub(super) fn each_chunk(output: Option<impl Read>, format: Format, mut take: impl FnMut(Chunk) -> bool) {
+    let Some(mut output) = output else { return };
+    let (mut lines, mut buffer) = (Lines::new(format), vec![0; CHUNK_BYTES]);
+    loop {
+        let read = output.read(&mut buffer).unwrap_or(0);
+        let is_wanted = lines.chunk(&buffer[..read]).is_none_or(&mut take);
+        if read == 0 || !is_wanted {
+            return;
+        }
+    }
 }
 
 impl Source {
@@ -77,21 +90,8 @@ impl Source {
         });
         let weak = Arc::downgrade(&source);
         std::thread::spawn(move || {
-            let mut lines = Lines::new(format);
-            let mut buffer = vec![0; CHUNK_BYTES];
-            if let Some(mut output) = output {
-                loop {
-                    let read = output.read(&mut buffer).unwrap_or(0);
-                    if read == 0 {
-                        break;
-                    }
-                    let Some(chunk) = lines.chunk(&buffer[..read]) else { continue };
-                    // The last follower has left.
-                    if !weak.upgrade().is_some_and(|source| source.push(chunk)) {
-                        break;
-                    }
-                }
-            }
+            // Until the last follower has left.
+            each_chunk(output, format, |chunk| weak.upgrade().is_some_and(|source| source.push(chunk)));
             running.kill();
             running.wait();
             if let Some(source) = weak.upgrade() {

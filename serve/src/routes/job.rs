@@ -110,7 +110,7 @@ async fn sweep(call: Call) -> Answer {
 /// A job as `jobc inspect` shows it; a sweep as `jobc ps` does.
 ///
 /// # Errors
-/// There is none.
+/// The job is unknown.
 pub(crate) async fn inspect(call: &Call, name: &str) -> Result<Value, Problem> {
     let finished = Own::about(&call.server.workspace, "inspect")
         .words(&["--format=json", name])

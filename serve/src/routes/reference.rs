@@ -10,7 +10,7 @@ use crate::problem::Problem;
 /// It is not a name of a job, or not for this caller.
 pub(crate) async fn reference(call: &Call) -> Result<String, Problem> {
     let name = call.part("ref").to_owned();
-    let unknown = || Problem::not_found(format!("there is no job `{}`", name.escape_debug()));
+    let unknown = || Problem::not_found(format!("unknown job `{}`", name.escape_debug()));
     let is_word = |word: &str| {
         word.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
             && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-._".contains(c))

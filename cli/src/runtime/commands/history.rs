@@ -113,7 +113,7 @@ fn require_names(args: &HistoryArgs, known: impl Iterator<Item = (String, String
             continue;
         }
         let words = known.iter().flat_map(|(id, name)| [id.as_str(), name.as_str()]);
-        let error = Error::new(Kind::NotFound, format!("there is no job `{word}`"));
+        let error = Error::new(Kind::NotFound, format!("unknown job `{word}`"));
         return Err(Failure::from(match jobc_compiler::suggest::nearest(word, words) {
             Some(near) => error.help(format!("did you mean `{near}`?")),
             None => error,
@@ -199,7 +199,7 @@ fn gpu_hours(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jobc_place::output::history::{Asked, Used};
+    use jobc_place::output::history::{TaskLimits, Used};
 
     #[test]
     fn a_row_is_what_was_used_of_what_was_requested() {
@@ -207,7 +207,7 @@ mod tests {
             role: "train".to_owned(),
             tasks: 4,
             attempts: 4,
-            asked: Asked { cpu_millis: Some(8000), memory_bytes: Some(64 << 30), gpus: 2 },
+            asked: TaskLimits { cpu_millis: Some(8000), memory_bytes: Some(64 << 30), gpus: 2 },
             used: Used {
                 cpu_millis_peak: Some(3972),
                 memory_peak_bytes: Some(9_800_000_000),
@@ -217,7 +217,7 @@ mod tests {
             },
         };
         assert_eq!(role_cells(&role), ["train x 4", "3.97 of 8", "9.1 GiB of 64 GiB", "2 x 83% 41.0 GiB"]);
-        let unmeasured = RoleUsage { used: Used::default(), asked: Asked::default(), tasks: 1, ..role };
+        let unmeasured = RoleUsage { used: Used::default(), asked: TaskLimits::default(), tasks: 1, ..role };
         assert_eq!(role_cells(&unmeasured), ["train", "-", "-", "-"]);
         assert_eq!([0, 36, 7200 + 1800].map(gpu_hours), ["-", "0.01", "2.50"]);
     }

@@ -18,83 +18,42 @@ use jobc_sys::write_atomic::{Durability, write_atomic};
 use super::jobs::{Result, open_local};
 use crate::runtime::args::history::MetricsArgs;
 use crate::terminal;
-use exposition::{Exposition, Family, Type};
+use exposition::{Exposition, Family};
 
 /// The file that the textfile collector reads.
 const FILE: &str = "jobc.prom";
 
-const JOBS: Family = Family {
-    name: "jobc_jobs",
-    help: "Jobs of this user by state, as far as their records are kept.",
-    kind: Type::Gauge,
-};
-const SUBMITTED: Family = Family {
-    name: "jobc_job_submitted_timestamp_seconds",
-    help: "When a job that has not ended was submitted.",
-    kind: Type::Gauge,
-};
-const STARTED: Family = Family {
-    name: "jobc_job_started_timestamp_seconds",
-    help: "When the first task of a job that has not ended was started.",
-    kind: Type::Gauge,
-};
-const TASKS: Family = Family {
-    name: "jobc_job_tasks",
-    help: "Tasks of a job that has not ended, by state.",
-    kind: Type::Gauge,
-};
-const GPUS: Family =
-    Family { name: "jobc_job_gpus", help: "GPUs that a job that has not ended holds.", kind: Type::Gauge };
-const ATTEMPT: Family =
-    Family { name: "jobc_task_attempt", help: "The attempt of a task, from 1.", kind: Type::Gauge };
-const CPU: Family = Family {
-    name: "jobc_task_cpu_seconds_total",
-    help: "CPU time of the attempt of a task.",
-    kind: Type::Counter,
-};
-const MEMORY: Family =
-    Family { name: "jobc_task_memory_bytes", help: "Memory in use by a task.", kind: Type::Gauge };
-const MEMORY_LIMIT: Family =
-    Family { name: "jobc_task_memory_limit_bytes", help: "The memory limit of a task.", kind: Type::Gauge };
-const CPU_LIMIT: Family =
-    Family { name: "jobc_task_cpu_limit", help: "The CPU limit of a task in CPUs.", kind: Type::Gauge };
-const OOM_KILLS: Family = Family {
-    name: "jobc_task_oom_kills_total",
-    help: "Processes of the attempt of a task that the kernel killed for lack of memory.",
-    kind: Type::Counter,
-};
-const READ: Family = Family {
-    name: "jobc_task_read_bytes_total",
-    help: "Bytes that the attempt of a task read from disks.",
-    kind: Type::Counter,
-};
-const WRITTEN: Family = Family {
-    name: "jobc_task_written_bytes_total",
-    help: "Bytes that the attempt of a task wrote to disks.",
-    kind: Type::Counter,
-};
-const PIDS: Family =
-    Family { name: "jobc_task_processes", help: "Processes and threads of a task.", kind: Type::Gauge };
-const GPU_RATIO: Family = Family {
-    name: "jobc_task_gpu_utilization_ratio",
-    help: "Share of the time in which a GPU of a task was busy.",
-    kind: Type::Gauge,
-};
-const GPU_MEMORY: Family = Family {
-    name: "jobc_task_gpu_memory_bytes",
-    help: "Memory of a GPU that a task uses.",
-    kind: Type::Gauge,
-};
-const USER_METRIC: Family = Family {
-    name: "jobc_job_metric",
-    help: "The last value of a metric of the job file.",
-    kind: Type::Gauge,
-};
+const JOBS: Family =
+    Family::gauge("jobc_jobs", "Jobs of this user by state, as far as their records are kept.");
+const SUBMITTED: Family =
+    Family::gauge("jobc_job_submitted_timestamp_seconds", "When a job that has not ended was submitted.");
+const STARTED: Family = Family::gauge(
+    "jobc_job_started_timestamp_seconds",
+    "When the first task of a job that has not ended was started.",
+);
+const TASKS: Family = Family::gauge("jobc_job_tasks", "Tasks of a job that has not ended, by state.");
+const GPUS: Family = Family::gauge("jobc_job_gpus", "GPUs that a job that has not ended holds.");
+const ATTEMPT: Family = Family::gauge("jobc_task_attempt", "The attempt of a task, from 1.");
+const CPU: Family = Family::counter("jobc_task_cpu_seconds_total", "CPU time of the attempt of a task.");
+const MEMORY: Family = Family::gauge("jobc_task_memory_bytes", "Memory in use by a task.");
+const MEMORY_LIMIT: Family = Family::gauge("jobc_task_memory_limit_bytes", "The memory limit of a task.");
+const CPU_LIMIT: Family = Family::gauge("jobc_task_cpu_limit", "The CPU limit of a task in CPUs.");
+const OOM_KILLS: Family = Family::counter(
+    "jobc_task_oom_kills_total",
+    "Processes of the attempt of a task that the kernel killed for lack of memory.",
+);
+const READ: Family =
+    Family::counter("jobc_task_read_bytes_total", "Bytes that the attempt of a task read from disks.");
+const WRITTEN: Family =
+    Family::counter("jobc_task_written_bytes_total", "Bytes that the attempt of a task wrote to disks.");
+const PIDS: Family = Family::gauge("jobc_task_processes", "Processes and threads of a task.");
+const GPU_RATIO: Family =
+    Family::gauge("jobc_task_gpu_utilization_ratio", "Share of the time in which a GPU of a task was busy.");
+const GPU_MEMORY: Family = Family::gauge("jobc_task_gpu_memory_bytes", "Memory of a GPU that a task uses.");
+const USER_METRIC: Family = Family::gauge("jobc_job_metric", "The last value of a metric of the job file.");
 
-const DONE_FAMILY: Family =
-    Family { name: "jobc_role_progress_done", help: "What a role has done.", kind: Type::Gauge };
-const TOTAL_FAMILY: Family =
-    Family { name: "jobc_role_progress_total", help: "What a role has to do in all.", kind: Type::Gauge };
+const DONE_FAMILY: Family = Family::gauge("jobc_role_progress_done", "What a role has done.");
+const TOTAL_FAMILY: Family = Family::gauge("jobc_role_progress_total", "What a role has to do in all.");
 
 pub(crate) fn run(args: &MetricsArgs) -> Result<ExitCode> {
     let text = text(&open_local()?.records()?);

@@ -24,7 +24,7 @@ pub(super) fn print(format: FormatArg) -> Result<ExitCode> {
     let ledger = Ledger::standard(jobs.directories())?;
     let gpus = Inventory::discover(&Host::here());
     let state = &jobs.directories().state;
-    // Before the first job, there is no directory for state, and no job of this user.
+    // The first job of this user creates the directory for state.
     let place = if state.exists() { state } else { ledger.directory() };
     let capacity = Capacity::of_host(place)?.with_gpus(gpus);
     let rows = queue::rows(&ledger, &capacity, Time::now().millis() / 1000)?;

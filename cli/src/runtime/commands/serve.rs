@@ -56,7 +56,7 @@ fn proxy(args: &ServeArgs) -> Result<Option<Proxy>> {
 
 /// Where the server keeps its own files.
 fn own_directories() -> Result<Directories> {
-    let unknown = || Error::new(Kind::System, "there is no home directory").help("set `HOME`");
+    let unknown = || Error::new(Kind::System, "the home directory is unknown").help("set `HOME`");
     let set = std::env::var("XDG_STATE_HOME").ok().map(Utf8PathBuf::from).filter(|path| path.is_absolute());
     let state = set.or_else(|| Some(directories::home()?.join(STATE))).ok_or_else(unknown)?;
     let cache = directories::cache().ok_or_else(unknown)?;

@@ -48,7 +48,7 @@ pub(crate) fn why(word: &str, format: FormatArg) -> Option<ExitCode> {
     }
 }
 
-/// What was seen of a job that its cluster does not list any more.
+/// What was seen of a job that its cluster has removed from its list.
 fn time_line_of_gone(handle: &Handle) -> String {
     let changes = kept::changes(handle);
     if changes.is_empty() {

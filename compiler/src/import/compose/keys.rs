@@ -1,15 +1,11 @@
 //! The keys of a service of Compose, and what becomes of each (compose-spec `05-services.md`).
 
-use super::super::options::Argument::Required;
-use super::super::options::Becomes::{self, Field, Note, Refusal};
-use super::super::options::{CommandOption, row};
+use super::super::keyed::key;
+use super::super::options::Becomes::{Field, Note, Refusal};
+use super::super::options::CommandOption;
 
 const ENGINE: &str = "a setting of the engine";
 const RECORDS: &str = "jobc keeps the output of each task: `jobc logs` prints it";
-
-const fn key(name: &'static str, becomes: Becomes) -> CommandOption {
-    row(name, ' ', Required, becomes)
-}
 
 /// The keys, by name.
 pub(in super::super) static KEYS: &[CommandOption] = &[

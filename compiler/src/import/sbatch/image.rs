@@ -59,10 +59,7 @@ pub(super) fn write(
         Some((passed, _)) => passed.clone(),
         None => used,
     };
-    draft.note(
-        first,
-        "of the caller's variables a job gets those that the script names; `image.host.env` lists them",
-    );
+    draft.note(first, "the job gets the variables that the script names: `image.host.env`");
     let (key, flag) = (first, crate::document::Value::Bool(true));
     let mut host = vec![entry("cwd", key, crate::document::Node { span: key, value: flag })];
     if !passed.is_empty() {

@@ -92,7 +92,7 @@ fn start(own: &Claim, capacity: &Capacity, mut running: Vec<Other>, before: Vec<
         }
         let wanted = queue.peek().map_or(own, |next| &next.claim);
         let Some(resource) = missing(wanted, capacity, &running) else {
-            // Nobody waits before it any more.
+            // It is the first of the queue.
             return Start::Within(now, last);
         };
         let next =

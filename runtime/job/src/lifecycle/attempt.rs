@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::action::{Action, EndSignal};
-use super::input::Seen;
+use super::input::AttemptFacts;
 use super::task::{EndReason, TaskNumber};
 use super::timers::Timer;
 use super::{Lifecycle, format};
@@ -56,7 +56,7 @@ impl Lifecycle {
             return;
         }
         self.leave_gang(number);
-        self.finish_attempt(time, number, Exit::Code(code), Some(why), Seen::default(), true);
+        self.finish_attempt(time, number, Exit::Code(code), Some(why), AttemptFacts::default(), true);
     }
 
     /// A task is ready, perhaps again.
@@ -94,7 +94,7 @@ impl Lifecycle {
         number: TaskNumber,
         exit: Exit,
         note: Option<String>,
-        seen: Seen,
+        seen: AttemptFacts,
     ) {
         if !self.tasks[number].state.is_alive() {
             return;
@@ -116,7 +116,7 @@ impl Lifecycle {
         number: TaskNumber,
         exit: Exit,
         note: Option<String>,
-        seen: Seen,
+        seen: AttemptFacts,
         unstarted: bool,
     ) {
         let purpose = self.process_gone(number);

@@ -7,7 +7,7 @@ use jobc_container::process::Exit;
 
 /// What was seen of an attempt, for the verdict on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct AttemptFacts {
     /// Processes of it that the kernel killed for lack of memory.
     pub oom_kills: u64,
     /// The last lines of its log, the oldest first; not needed of a success.
@@ -52,7 +52,7 @@ pub enum Input {
         /// The cause, as known to the host: `memory limit 2 GiB reached`.
         note: Option<String>,
         /// What else was seen of it.
-        seen: Seen,
+        seen: AttemptFacts,
     },
     /// Ctrl-C in the foreground: SIGINT now, the stop signal after half of the grace period, SIGKILL after all of it.
     Interrupt {

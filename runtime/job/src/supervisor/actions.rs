@@ -12,7 +12,7 @@ use super::{EndedAttempt, Supervisor, program_error, with_help};
 use crate::control::Request;
 use crate::discarded::Discarded;
 use crate::event::Kind as EventKind;
-use crate::lifecycle::{Action, EndRequest, Input, Seen, TaskNumber};
+use crate::lifecycle::{Action, AttemptFacts, EndRequest, Input, TaskNumber};
 use crate::logs;
 use jobc_container::process::Exit;
 use jobc_place::exit_code;
@@ -261,7 +261,7 @@ impl Supervisor {
                     self.note_missing_members(task);
                 }
                 self.ends += 1;
-                let (place, seen) = (self.ends, Seen::default());
+                let (place, seen) = (self.ends, AttemptFacts::default());
                 let ended = EndedAttempt { exit, note, place, is_removed: false, seen, held_until: None };
                 self.ending.insert(task, ended);
                 let id = self.lifecycle.tasks()[task].id.clone();
@@ -298,7 +298,7 @@ impl Supervisor {
             self.not_started(task, &Error::new(kind_of(code), why));
         } else if self.ending.contains_key(&task) {
             let has_succeeded = !self.ending[&task].has_failed();
-            let seen = if has_succeeded { Seen::default() } else { self.seen(task) };
+            let seen = if has_succeeded { AttemptFacts::default() } else { self.seen(task) };
             if let Some(ended) = self.ending.get_mut(&task) {
                 ended.is_removed = true;
                 let is_consequence = is_consequence(&seen.lines, ended.exit.code());
@@ -340,12 +340,12 @@ impl Supervisor {
     }
 
     /// What was seen of a task's last attempt, for the verdict on it.
-    fn seen(&self, task: TaskNumber) -> Seen {
+    fn seen(&self, task: TaskNumber) -> AttemptFacts {
         let known = &self.journal.record.tasks[task];
         let directory = self.directory.logs(&known.task);
         // Lines that cannot be read are none: the verdict then rests on the rest.
         let lines = logs::last_lines(&directory, known.attempt, MAX_LINES_SEEN).unwrap_or_default();
-        Seen { oom_kills: known.oom_kills, lines }
+        AttemptFacts { oom_kills: known.oom_kills, lines }
     }
 
     /// A task's attempt is gone: another attempt may use its GPUs.
@@ -355,7 +355,7 @@ impl Supervisor {
         }
     }
 
-    fn ended(&mut self, task: TaskNumber, exit: Exit, note: Option<String>, seen: Seen) {
+    fn ended(&mut self, task: TaskNumber, exit: Exit, note: Option<String>, seen: AttemptFacts) {
         let signal = exit.signal().map(exit_text::signal_name);
         self.note_ended(task, exit.code());
         let known = self.journal.task_mut(task);

@@ -50,13 +50,13 @@ export async function upload(before: Entry[], given: Given[], progress: (text: s
     return await register([...entries.values()], blobs, progress);
 }
 
-/** Registers the files at the server; fails if it wants contents that the page no longer has. */
+/** Registers the files at the server; fails if it wants contents that the page has dropped. */
 export async function register(files: Entry[], blobs: Map<string, Blob>, progress: (text: string) => void): Promise<Upload> {
     const { id, missing } = await post<{ id: string; missing: string[] }>("/uploads", { files });
     for (const [index, digest] of missing.entries()) {
         const blob = blobs.get(digest);
         if (blob === undefined) {
-            throw new Problem(404, "the server no longer has the files", "give them again");
+            throw new Problem(404, "the server has removed the files", "give them again");
         }
         progress(`sending ${index + 1} of ${missing.length}`);
         await send("PUT", path("uploads", "blobs", digest), blob);

@@ -108,9 +108,9 @@ export function Write({ draft, storage, again, startOver }: { draft: Draft; stor
         };
     }, [text, place?.name, uploadId, all, back]);
 
-    const give = async (given: Given[]): Promise<void> => {
+    const change = async (send: () => ReturnType<typeof upload>): Promise<void> => {
         try {
-            const sent = await upload(files, given, setBusy);
+            const sent = await send();
             setFiles(sent.files);
             setUpload(sent.id);
         } catch (error) {
@@ -119,17 +119,10 @@ export function Write({ draft, storage, again, startOver }: { draft: Draft; stor
             setBusy("");
         }
     };
-    const remove = async (name: string): Promise<void> => {
+    const give = (given: Given[]): Promise<void> => change(() => upload(files, given, setBusy));
+    const remove = (name: string): Promise<void> => {
         const rest = files.filter((file) => file.path !== name);
-        try {
-            const sent = rest.length > 0 ? await register(rest, new Map(), setBusy) : { id: "", files: [] };
-            setFiles(sent.files);
-            setUpload(sent.id);
-        } catch (error) {
-            say(reasonOf(error), true);
-        } finally {
-            setBusy("");
-        }
+        return change(async () => (rest.length > 0 ? register(rest, new Map(), setBusy) : { id: "", files: [] }));
     };
     const submit = async (): Promise<void> => {
         if (place === undefined) {
@@ -155,7 +148,7 @@ export function Write({ draft, storage, again, startOver }: { draft: Draft; stor
         const body = { text, place: place.name, ...(uploadId !== "" && { upload: uploadId }) };
         setBusy("submitting");
         try {
-            // With files of its own it is no longer a job of the directory of the one before.
+            // With files of its own the directory of the earlier job does not count.
             const isNew = again === undefined || uploadId !== "";
             const { ref, notes = [] } = isNew ? await post<Submitted>("/jobs", body, { headers }) : await post<Submitted>(path("jobs", again, "rerun"), { text, place: place.name, confirm: true }, { headers });
             notes.forEach((note) => say(note));

@@ -11,7 +11,7 @@ use jobc_compiler::source::{Source, Sources};
 use jobc_job::directory::Directory;
 use jobc_job::history::usage;
 use jobc_job::record::Record;
-use jobc_place::output::history::{Asked, JobUsage, Used};
+use jobc_place::output::history::{JobUsage, TaskLimits, Used};
 use jobc_place::state::JobState;
 use jobc_place::time::Time;
 use jobc_schema::{Bytes, Cpus, Pointer, plural};
@@ -30,7 +30,7 @@ const MIN_SAVING_PERCENT: u64 = 20;
 #[derive(Clone, Debug, Default)]
 struct RoleHistory {
     runs: usize,
-    asked: Asked,
+    asked: TaskLimits,
     used: Used,
 }
 
@@ -216,7 +216,7 @@ mod tests {
     fn history(cpu: (u64, u64), memory: (u64, u64)) -> RoleHistory {
         RoleHistory {
             runs: 3,
-            asked: Asked { cpu_millis: Some(cpu.0), memory_bytes: Some(memory.0), gpus: 0 },
+            asked: TaskLimits { cpu_millis: Some(cpu.0), memory_bytes: Some(memory.0), gpus: 0 },
             used: Used { cpu_millis_peak: Some(cpu.1), memory_peak_bytes: Some(memory.1), ..Used::default() },
         }
     }

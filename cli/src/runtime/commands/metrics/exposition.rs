@@ -12,6 +12,16 @@ pub(super) struct Family {
     pub(super) kind: Type,
 }
 
+impl Family {
+    pub(super) const fn gauge(name: &'static str, help: &'static str) -> Self {
+        Self { name, help, kind: Type::Gauge }
+    }
+
+    pub(super) const fn counter(name: &'static str, help: &'static str) -> Self {
+        Self { name, help, kind: Type::Counter }
+    }
+}
+
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Type {

@@ -33,7 +33,7 @@ struct Span {
 
 /// How a span ended.
 enum Status {
-    /// It has not, or there is nothing to say about it.
+    /// It has not ended, or its end is unknown.
     Unset,
     Ok,
     Error(String),

@@ -12,7 +12,8 @@ fn a_server_is_left_over_when_its_clients_have_ended() {
         lifecycle.step(Duration::ZERO, input);
         lifecycle.left_over().map(|(server, client)| (server.to_owned(), client.to_owned()))
     };
-    let succeeded = |task| Input::Ended { task, exit: Exit::Code(0), note: None, seen: Seen::default() };
+    let succeeded =
+        |task| Input::Ended { task, exit: Exit::Code(0), note: None, seen: AttemptFacts::default() };
     assert_eq!(step(Input::Prepared), None);
     for task in 0..3 {
         assert_eq!((step(Input::Created(task)), step(Input::Started(task))), (None, None));

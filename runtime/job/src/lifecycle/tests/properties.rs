@@ -226,7 +226,12 @@ impl Machine {
             (TaskView::Nothing, 2) => self.step(Input::Ready(task)),
             (TaskView::Nothing | TaskView::Runs, 3) => self.step(Input::NotReady { task, why: why() }),
             (TaskView::Nothing, 4) => {
-                self.step(Input::Ended { task, exit: Exit::Code(0), note: None, seen: Seen::default() });
+                self.step(Input::Ended {
+                    task,
+                    exit: Exit::Code(0),
+                    note: None,
+                    seen: AttemptFacts::default(),
+                });
             }
             (TaskView::Nothing, _) => {}
             (TaskView::Making | TaskView::LetGo, 0) => {
@@ -269,7 +274,7 @@ impl Machine {
         let well = exit == Exit::Code(0) && !failed && seen != TaskView::Held
             || progress.ending == Some(EndReason::Served);
         self.reached[task][2] |= well;
-        self.step(Input::Ended { task, exit, note: None, seen: Seen::default() });
+        self.step(Input::Ended { task, exit, note: None, seen: AttemptFacts::default() });
     }
 
     /// Time passes until the job is over, and every program exits itself.

@@ -22,7 +22,7 @@ fn run(written: &Value) {
                         task,
                         exit: Exit::Code(0),
                         note: None,
-                        seen: Seen::default(),
+                        seen: AttemptFacts::default(),
                     });
                 }
                 action => last = Some(action),

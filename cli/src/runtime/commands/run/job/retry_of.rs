@@ -28,7 +28,7 @@ impl EarlierRun {
     ///
     /// # Errors
     ///
-    /// There is no such run, or its job file is not known.
+    /// The run or its job file is unknown.
     pub(super) fn find(jobs: &Jobs, job: &JobRef) -> Result<Self> {
         let found = local(job).and_then(|word| jobs.record(word));
         let (directory, record) = found.map_err(Failure::into_error)?;
