@@ -69,7 +69,7 @@ async fn serve(options: Options, ready: &dyn Fn(&str)) -> Result<()> {
         && matches!(listener.address(), Listen::Address(_))
         && !open_browser(&link, &server.options.directories.state)
     {
-        ready("no browser was found; open the link above");
+        ready("no browser was found; open the link");
     }
     let router = router::router(&server);
     tokio::select! {

@@ -1,5 +1,6 @@
 """Sizes: idle memory, 10,000 jobs, 200 followers of a fast log."""
 
+import json
 import shutil
 import socket
 import threading
