@@ -30,6 +30,7 @@ mod mutable_tag;
 mod needs_endless;
 mod needs_last;
 mod no_cuda_compiler;
+mod no_python;
 mod no_shm;
 mod pipe_failure;
 mod rank_by_hand;
@@ -54,6 +55,7 @@ mod torchrun_grace;
 mod unknown_model;
 mod unpinned_package;
 mod unset_variable;
+mod visible_devices;
 
 use super::view::View;
 use crate::diagnostic::Sink;
@@ -101,6 +103,8 @@ pub(super) const TABLE: &[Lint] = &[
     idle_gpu_image::check,
     cpu_image::check,
     no_cuda_compiler::check,
+    no_python::check,
+    visible_devices::check,
     host_port::check,
     mutable_tag::check,
     unpinned_package::check,

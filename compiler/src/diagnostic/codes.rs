@@ -239,6 +239,8 @@ codes! {
     HOST_NAME "J0363" "a name or address of `extra_hosts` or `dns` is invalid";
     SHM_COVERED "J0364" "the size of /dev/shm has no effect";
     ENTRYPOINT_MISFIT "J0366" "a command does not fit the ENTRYPOINT of its image";
+    NO_PYTHON "J0380" "the image has no Python";
+    VISIBLE_DEVICES "J0381" "GPUs are selected that an instance does not have";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
     REFUSED "J0401" "a backend cannot express a setting of the job";

@@ -1,5 +1,6 @@
 //! `jobc check --fix`: applies the fixes of findings to the files, repeatedly until none are left.
 
+use std::collections::BTreeSet;
 use std::slice;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -28,10 +29,13 @@ pub(super) fn fix<E>(
     cannot_write: impl Fn(&Utf8Path, &std::io::Error) -> E,
 ) -> Result<Applied, E> {
     let mut applied = Applied::new();
+    // Two findings may undo each other's fixes: a text that was there before is not written again.
+    let mut texts = BTreeSet::new();
     for _ in 0..MAX_ROUNDS {
         let (sources, findings) = check()?;
         let changed = apply(&sources, &findings, with_unsafe, is_editable);
-        if changed.is_empty() {
+        texts.extend(changed.iter().map(|each| sources.get(each.source).text().to_owned()));
+        if changed.iter().all(|each| texts.contains(&each.text)) {
             break;
         }
         for each in changed {

@@ -6,6 +6,7 @@ use jobc_schema::BackendName;
 use jobc_schema::plan::CommandPlan;
 use jobc_schema::target::KubernetesKind;
 
+use super::launcher_alone;
 use super::unset_variable::{is_bare, known};
 use crate::check::command::{Command, expanded, plain, variables};
 use crate::check::view::{RoleView, View};
@@ -136,7 +137,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             continue;
         }
         // A launcher outside of `distributed` has its own finding (J0301).
-        let alone = role.member.is_none() && role.commands.iter().any(|command| command.launcher().is_some());
+        let alone = launcher_alone::launcher(view, role).is_some();
         let is_set = |name: &str, system: &System| {
             let has_finding = alone && system.begins.is_empty();
             has_finding || sets(view, system) || role.has_variable(name) || assigns(&role.text, name)
@@ -172,6 +173,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                     let written = written(text, name, at);
                     let place = Place::inside(&role.at().key(key), text, at..at + written.len());
                     let found = report(view, role, name, system).at_place(place, "");
+                    let fact = if is_rank_of_instance(&text[..at]) { Some(Fact::Instance) } else { fact };
                     sink.push(advise(view, role, found, (written, system, fact)));
                 }
             }
@@ -206,6 +208,14 @@ fn find(name: &str) -> Option<(&'static System, Option<Fact>)> {
         let begins = system.begins.iter().any(|begin| name.starts_with(begin));
         (fact.is_some() || begins).then_some((system, fact))
     })
+}
+
+/// Whether a variable behind this text is the value of a launcher's flag for the number of the instance.
+fn is_rank_of_instance(before: &str) -> bool {
+    let before = before.trim_end_matches(['=', ' ', '"', '\'']);
+    ["--node_rank", "--node-rank", "--machine_rank", "--machine-rank"]
+        .iter()
+        .any(|flag| before.ends_with(flag))
 }
 
 /// Whether a text sets a variable somewhere: `NAME=…`, or as a word of `read` or `for`.

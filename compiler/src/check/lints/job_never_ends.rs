@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use jobc_schema::Pointer;
 use jobc_schema::role::NeedState;
+use serde_json::json;
 
 use crate::check::endless::never_ends;
 use crate::check::view::View;
@@ -44,11 +46,24 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             "`{program}` in role `{}` never exits, so the job continues after the other roles have ended",
             role.plan.name
         );
-        let note = format!(
-            "write `completion: {{min_succeeded: all}}` on the role that ends the job, such as `{worker}`"
-        );
-        let at = jobc_schema::Pointer::ROOT.keys(["roles", worker, "completion"]);
-        let found = Diagnostic::warning(codes::JOB_NEVER_ENDS, message).at(&role.run_at(), "").note(note);
-        sink.push(found.set(&at, serde_json::json!({"min_succeeded": "all"})));
+        let found = Diagnostic::warning(codes::JOB_NEVER_ENDS, message).at(&role.run_at(), "");
+        let ends = Pointer::ROOT.keys(["roles", worker, "completion"]);
+        let all = json!({"min_succeeded": "all"});
+        // It would end the job before the server begins (J0350).
+        let waits =
+            role.plan.needs.iter().any(|need| need.role == *worker && need.state == NeedState::Succeeded);
+        sink.push(if waits {
+            let found = found.note(format!(
+                "it begins when `{worker}` has succeeded: set its `timeout`, or let it run beside `{worker}`, which ends both"
+            ));
+            match &role.plan.needs[..] {
+                [_] => found.set(&role.at().key("needs"), json!({worker: "started"})).also(&ends, all),
+                _ => found,
+            }
+        } else {
+            let note =
+                format!("write `completion: {{min_succeeded: all}}` on the role that ends the job, such as `{worker}`");
+            found.note(note).set(&ends, all)
+        });
     }
 }

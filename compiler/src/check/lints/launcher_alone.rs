@@ -13,12 +13,8 @@ use crate::resolve::framework_name;
 ///
 /// An address alone does not say how many instances there are: without `--nnodes` torchrun counts one.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
-    for role in view.roles.iter().filter(|role| role.plan.instances > 1) {
-        let alone = role.commands.iter().find_map(|command| {
-            let launcher = command.launcher()?;
-            is_alone(view, role, command, launcher).then_some(launcher)
-        });
-        let Some(launcher) = alone else { continue };
+    for role in &view.roles {
+        let Some(launcher) = launcher(view, role) else { continue };
         let (name, instances) = (&role.plan.name, role.plan.instances);
         let message = format!(
             "`{}` in role `{name}` does not know its {instances} instances: each trains alone, as {instances} separate runs",
@@ -34,6 +30,14 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         };
         sink.push(mended(view, role, launcher, diagnostic.note(separate)));
     }
+}
+
+/// The launcher of a role that has this finding.
+pub(super) fn launcher(view: &View<'_>, role: &RoleView<'_>) -> Option<Launcher> {
+    role.commands.iter().filter(|_| role.plan.instances > 1).find_map(|command| {
+        let launcher = command.launcher()?;
+        is_alone(view, role, command, launcher).then_some(launcher)
+    })
 }
 
 fn is_alone(view: &View<'_>, role: &RoleView<'_>, command: &Command, launcher: Launcher) -> bool {

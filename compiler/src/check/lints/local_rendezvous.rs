@@ -1,5 +1,8 @@
 //! J0307: a rendezvous at a loopback address.
 
+use jobc_schema::Pointer;
+use serde_json::json;
+
 use crate::check::command::{self, Command, Launcher};
 use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Sink, codes};
@@ -57,9 +60,22 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         let in_command = role.commands.iter().find_map(|command| in_command(role, command));
         if let Some((written, address)) = in_command {
             let hosts = HOSTS.contains(&written.as_str());
-            let found =
-                report(view, role, &written, &address).at(&role.run_at(), "").note(advice(role, hosts));
+            let found = report(view, role, &format!("`{written}`"), &address)
+                .at(&role.run_at(), "")
+                .note(advice(role, hosts));
             sink.push(mended(role, found, &written, &address, hosts));
+        }
+        if lacks_address(role) {
+            let name = &role.plan.name;
+            let what = "the address that `torchrun` takes without `--master-addr`";
+            let found = report(view, role, what, "127.0.0.1").at(&role.run_at(), "").note(format!(
+                "write `distributed: {{framework: torchrun, roles: [{name}]}}` at the top level, which sets the address of the first instance"
+            ));
+            let at = Pointer::ROOT.key("distributed");
+            sink.push(match view.plan.distributed {
+                None => found.set(&at, json!({"framework": "torchrun", "roles": [name]})),
+                Some(_) => found,
+            });
         }
         let member = view.plan.distributed.as_ref().zip(role.member);
         let provided = member.map(|(plan, member)| framework_names(plan, member)).unwrap_or_default();
@@ -69,7 +85,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             if provided.iter().any(|provided| provided == name) {
                 continue;
             }
-            let found = report(view, role, name, address).at(&role.env_at(name), "");
+            let found = report(view, role, &format!("`{name}`"), address).at(&role.env_at(name), "");
             let found = found.note(advice(role, false));
             sink.push(if role.member.is_some() {
                 found
@@ -78,6 +94,18 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             });
         }
     }
+}
+
+/// Whether torchrun is told of several instances and not where to meet: its own address then, as its `--help` says.
+fn lacks_address(role: &RoleView<'_>) -> bool {
+    let variables = ["PET_MASTER_ADDR", "PET_RDZV_ENDPOINT"];
+    let is_told = |command: &Command| command.one_of(&["--master-addr", "--rdzv-endpoint"]).is_some();
+    role.member.is_none()
+        && !variables.iter().any(|name| role.has_variable(name))
+        && role.commands.iter().any(|command| {
+            let several = |nodes: &str| role.value(nodes).is_some_and(|nodes| nodes != "1");
+            command.is_torchrun() && command.flag("--nnodes").is_some_and(several) && !is_told(command)
+        })
 }
 
 /// The flag or variable of a command that holds its own address, and the address.
@@ -110,7 +138,7 @@ fn in_command(role: &RoleView<'_>, command: &Command) -> Option<(String, String)
 
 fn report(view: &View<'_>, role: &RoleView<'_>, written: &str, address: &str) -> Diagnostic {
     let message = format!(
-        "`{written}` is `{address}`, which in each of the {} instances is the instance itself: they never meet",
+        "{written} is `{address}`, which in each of the {} instances is the instance itself: they never meet",
         role.peers(view)
     );
     Diagnostic::warning(codes::LOCAL_RENDEZVOUS, message)

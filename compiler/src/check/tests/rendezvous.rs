@@ -202,7 +202,7 @@ fn mistakes() -> Vec<Mistake> {
         (
             "a CUDA image too old for the card",
             "J0323",
-            gpu("nvidia/cuda:10.2-base", "{count: 1, model: A100}"),
+            gpu("pytorch/pytorch:1.5.1-cuda10.1-cudnn7-runtime", "{count: 1, model: A100}"),
         ),
         (
             "an NGC image too new for the driver",
