@@ -1,8 +1,6 @@
 //! Plug-ins that are installed: directories of templates, and programs on PATH.
 
-mod program;
-
-pub(crate) use program::use_sandbox;
+pub(crate) mod program;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

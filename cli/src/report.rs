@@ -20,31 +20,7 @@ pub(crate) fn findings(sources: &Sources, sink: Sink, format: FormatArg, stdout_
     print_findings(sources, &sink.finish(), format, stdout_is_taken)
 }
 
-/// Prints the findings before a run. Warnings are one line each, since the output of the run follows; `check` is the
-/// command that shows them in full, if there is one.
-pub(crate) fn findings_of_run(
-    sources: &Sources,
-    sink: Sink,
-    format: FormatArg,
-    check: Option<&str>,
-) -> Outcome {
-    let diagnostics = sink.finish();
-    let Some(first) = diagnostics.first() else { return Outcome::Success };
-    if format != FormatArg::Text || count(&diagnostics, Severity::Error) > 0 {
-        return print_findings(sources, &diagnostics, format, true);
-    }
-    let lines = render(FormatArg::Short.into(), sources, &diagnostics, &terminal::style());
-    let more = match check {
-        Some(check) if diagnostics.len() == 1 => format!("`{check}` shows it in full"),
-        Some(check) => format!("`{check}` shows them in full"),
-        None => format!("for more, run `jobc explain {}`", first.code),
-    };
-    let counted = summary(&diagnostics).map(|counted| format!("{counted}; ")).unwrap_or_default();
-    terminal::eprint(&format!("{lines}{counted}{more}\n"));
-    Outcome::Success
-}
-
-fn print_findings(
+pub(crate) fn print_findings(
     sources: &Sources,
     diagnostics: &[Diagnostic],
     format: FormatArg,

@@ -12,7 +12,7 @@ mod message;
 mod notice;
 mod output;
 mod piped_stdin;
-pub(crate) mod plugin_sandbox;
+mod plugin_sandbox;
 mod progress;
 mod quantity;
 mod registries;

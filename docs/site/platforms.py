@@ -11,7 +11,7 @@ HOST = ("Linux", "Debian", "Ubuntu", "Fedora Linux", "processor", "cgroups", "Us
 # What a target is for, beside the host's own.
 BUILT = {
     "x86_64-unknown-linux-musl": "static binary", "aarch64-unknown-linux-gnu": "everything; the tests run there on GitHub, some below QEMU here",
-    "aarch64-apple-darwin": "the compiler and `jobc submit`; no runtime", "x86_64-pc-windows-gnu": "the compiler and `jobc submit`; no runtime",
+    "aarch64-apple-darwin": "the compiler and editors; neither `jobc run` nor `jobc submit`", "x86_64-pc-windows-gnu": "the compiler and editors; neither `jobc run` nor `jobc submit`",
 }
 
 

@@ -8,14 +8,6 @@ pub(crate) fn home() -> Option<Utf8PathBuf> {
     home.is_absolute().then_some(home)
 }
 
-/// A path as people write it: `~/` at the start is the home directory. None if that is needed and not known.
-pub(crate) fn expand_home(text: &str) -> Option<Utf8PathBuf> {
-    match text.strip_prefix("~/") {
-        Some(rest) => Some(home()?.join(rest)),
-        None => Some(text.into()),
-    }
-}
-
 /// Where jobc keeps what it can make or fetch again: `~/.cache/jobc`, on Windows `%LOCALAPPDATA%\\jobc\\cache`.
 pub(crate) fn cache() -> Option<Utf8PathBuf> {
     if cfg!(windows) {

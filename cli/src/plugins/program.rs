@@ -3,13 +3,14 @@
 use std::io::{Read, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use jobc_compiler::plugin::{Ask, PluginError};
 use jobc_schema::exchange::PluginRequest;
 use jobc_schema::target::PluginName;
+
+use crate::platform::RUNS_JOBS;
 
 /// From its start to the end of its answer; JOBC_PLUGIN_TIMEOUT overrides it, in seconds.
 const TIMEOUT: u64 = 30;
@@ -22,13 +23,8 @@ const MAX_ERROR_TEXT: usize = 1_000;
 /// The environment variables that a program can see.
 const ENVIRONMENT: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH"];
 
-/// The word by which this program starts itself as the sandbox, where there is one.
-static SANDBOX: OnceLock<&str> = OnceLock::new();
-
-/// Sets the word by which this program becomes the sandbox.
-pub(crate) fn use_sandbox(word: &'static str) {
-    let _ = SANDBOX.set(word);
-}
+/// The word by which this program starts itself as the sandbox.
+pub(crate) const SANDBOX: &str = "plugin-sandbox";
 
 /// `jobc-backend-NAME` on PATH.
 pub(super) fn find(name: PluginName) -> Option<PathBuf> {
@@ -93,14 +89,14 @@ fn command(program: &std::path::Path) -> Result<Command, PluginError> {
     if std::env::var_os("JOBC_PLUGIN_SANDBOX").is_some_and(|value| value == "off") {
         return Ok(Command::new(program));
     }
-    let Some(word) = SANDBOX.get() else {
+    if !RUNS_JOBS {
         return Err(
             "this jobc has no sandbox for it; set JOBC_PLUGIN_SANDBOX=off to start it without one".into()
         );
-    };
+    }
     let own = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let mut command = Command::new(own);
-    command.arg(word).arg(program);
+    command.arg(SANDBOX).arg(program);
     Ok(command)
 }
 

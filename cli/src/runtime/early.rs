@@ -37,7 +37,6 @@ const INTERNAL_COMMANDS: [InternalCommand; 12] = [
 /// `jobc run`, `jobc oci` and the internal commands, selected by the first word, or by the name `jobc-oci` as which podman
 /// may call this file.
 pub(crate) fn run_early_command() -> Option<ExitCode> {
-    crate::plugins::use_sandbox(super::plugin_sandbox::COMMAND);
     let mut words = std::env::args_os();
     let name = words.next().unwrap_or_default();
     let renamed = Path::new(&name).file_name().is_some_and(|name| name == "jobc-oci");

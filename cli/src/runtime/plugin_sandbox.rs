@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 use jobc_sys::confine::{Limits, confine};
 
 /// The word by which this program starts itself for it.
-pub(crate) const COMMAND: &str = "plugin-sandbox";
+pub(crate) const COMMAND: &str = crate::plugins::program::SANDBOX;
 
 const LIMITS: Limits = Limits { cpu_seconds: 30, file_bytes: 256 << 20 };
 

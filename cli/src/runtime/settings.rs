@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use jobc_sys::error::{Error, Kind, Result};
 
-use crate::platform::directories::expand_home;
+use crate::platform::directories::home;
 use crate::settings::current;
 use crate::settings::names::{ALLOW_UNENFORCED, IMAGE_ROOT, REGISTRIES, Setting};
 use crate::settings::paths::user_directory;
@@ -32,8 +32,9 @@ pub(crate) fn registries() -> Option<(PathBuf, bool)> {
     path(&REGISTRIES).map(|path| (path, true)).or_else(default)
 }
 
-/// A path, with `~` replaced.
+/// A path, with `~/` at its start replaced.
 fn path(setting: &Setting) -> Option<PathBuf> {
     let text = current().value(setting).ok()??.text;
-    expand_home(&text).map(Into::into)
+    let Some(rest) = text.strip_prefix("~/") else { return Some(text.into()) };
+    Some(home()?.join(rest).into())
 }

@@ -5,8 +5,9 @@ use std::cell::OnceCell;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::compile::{self, build, plan};
-use jobc_compiler::diagnostic::Sink;
-use jobc_compiler::source::Source;
+use jobc_compiler::diagnostic::render::{render, summary};
+use jobc_compiler::diagnostic::{Severity, Sink};
+use jobc_compiler::source::{Source, Sources};
 use jobc_gpu::Host;
 use jobc_gpu::nvml::Freshness;
 use jobc_gpu::step::usable_inventory;
@@ -27,6 +28,7 @@ use crate::runtime::args::run::RunArgs;
 use crate::runtime::commands::run::command::COMMAND;
 use crate::runtime::signatures;
 use crate::settings::default_target;
+use crate::terminal;
 
 /// Where a job file comes from.
 pub(super) enum JobSource {
@@ -99,7 +101,7 @@ pub(super) fn compile(
     }
     let outputs = planned.map(|planned| build(&sources, planned, &request, &mut sink)).unwrap_or_default();
     let check = check_command(&job, sources.get(input.job).path());
-    if report::findings_of_run(&sources, sink, format, check.as_deref()) != Outcome::Success {
+    if print_findings(&sources, sink, format, check.as_deref()) != Outcome::Success {
         return Ok(None);
     }
     let jobs = outputs.into_iter().map(|output| BuiltJob { plan: output.job, files: output.artifacts });
@@ -156,4 +158,23 @@ fn absolute(input: &Input) -> Utf8PathBuf {
     } else {
         input.directory.join(name.file_name().unwrap_or_default())
     }
+}
+
+/// Prints the findings before a run. Warnings are one line each, since the output of the run follows; `check` is the
+/// command that shows them in full, if there is one.
+fn print_findings(sources: &Sources, sink: Sink, format: FormatArg, check: Option<&str>) -> Outcome {
+    let diagnostics = sink.finish();
+    let Some(first) = diagnostics.first() else { return Outcome::Success };
+    if format != FormatArg::Text || report::count(&diagnostics, Severity::Error) > 0 {
+        return report::print_findings(sources, &diagnostics, format, true);
+    }
+    let lines = render(FormatArg::Short.into(), sources, &diagnostics, &terminal::style());
+    let more = match check {
+        Some(check) if diagnostics.len() == 1 => format!("`{check}` shows it in full"),
+        Some(check) => format!("`{check}` shows them in full"),
+        None => format!("for more, run `jobc explain {}`", first.code),
+    };
+    let counted = summary(&diagnostics).map(|counted| format!("{counted}; ")).unwrap_or_default();
+    terminal::eprint(&format!("{lines}{counted}{more}\n"));
+    Outcome::Success
 }
