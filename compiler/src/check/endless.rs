@@ -86,7 +86,7 @@ pub(super) fn never_ends(view: &View<'_>, role: &RoleView<'_>) -> Option<String>
     )
 }
 
-fn serves(command: &Command) -> bool {
+pub(super) fn serves(command: &Command) -> bool {
     let program = command.program();
     let subcommand = || command.arguments().iter().map(String::as_str).find(|a| !a.starts_with('-'));
     SERVERS.contains(&program)

@@ -25,6 +25,7 @@ mod little_memory;
 mod local_rendezvous;
 mod many_cpus;
 mod mig_profile;
+mod model_parallel;
 mod mount;
 mod mutable_tag;
 mod needs_endless;
@@ -39,6 +40,7 @@ mod retry_one_rank;
 mod same_rank;
 mod scratch_over_disk;
 mod script_not_copied;
+mod served_port;
 mod shared_write;
 mod shm_covered;
 mod shm_over_memory;
@@ -73,6 +75,7 @@ pub(super) const TABLE: &[Lint] = &[
     ddp_processes::check,
     rank_by_hand::check,
     launcher_disagrees::check,
+    model_parallel::check,
     local_rendezvous::check,
     same_rank::check,
     threshold_in_gang::check,
@@ -106,6 +109,7 @@ pub(super) const TABLE: &[Lint] = &[
     no_python::check,
     visible_devices::check,
     host_port::check,
+    served_port::check,
     mutable_tag::check,
     unpinned_package::check,
     needs_endless::check,

@@ -241,6 +241,7 @@ codes! {
     ENTRYPOINT_MISFIT "J0366" "a command does not fit the ENTRYPOINT of its image";
     NO_PYTHON "J0380" "the image has no Python";
     VISIBLE_DEVICES "J0381" "GPUs are selected that an instance does not have";
+    SERVED_PORT "J0382" "a server listens on another port than its role declares";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
     REFUSED "J0401" "a backend cannot express a setting of the job";

@@ -115,6 +115,13 @@ impl Reader {
             self.variables.extend(env);
             return;
         };
+        if closes(first) {
+            if let Some(last) = self.found.last_mut() {
+                last.background |= background;
+                last.piped |= piped;
+            }
+            return;
+        }
         if matches!(first.as_str(), "export" | "declare" | "local" | "readonly" | "typeset") {
             let set = rest[1..].iter().filter_map(|word| assignment(word));
             self.variables.extend(set.map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -186,6 +193,11 @@ fn opens(word: &str) -> bool {
         word,
         "exec" | "time" | "nohup" | "command" | "then" | "do" | "else" | "if" | "while" | "until" | "!" | "{"
     )
+}
+
+/// Whether a word ends a loop, a condition or a group.
+fn closes(word: &str) -> bool {
+    matches!(word, "done" | "fi" | "esac" | "}")
 }
 
 /// Reads the word after `<<` that ends a text in place.

@@ -20,7 +20,7 @@ fn a_script_is_split_as_a_shell_does() {
     check("serve &\nwait", &["serve &", "wait"]);
     check("serve > log 2>&1 &", &["serve|>|log|2>1 &"]);
     check("# torchrun a\na # b\n", &["a"]);
-    check("if true; then exec env A=1 B=2 torchrun x; fi", &["true", "torchrun|x", "fi"]);
+    check("if true; then exec env A=1 B=2 torchrun x; fi", &["true", "torchrun|x"]);
     check("PET_NNODES=2 torchrun x", &["torchrun|x"]);
     check("cat <<EOF > f\ntorchrun &\nEOF\nb", &["cat|>|f", "b"]);
     check("cat <<-'EOF'\n\tsudo x\n\tEOF\nb", &["cat", "b"]);
