@@ -11,7 +11,7 @@ use futures_util::stream::unfold;
 use tokio::sync::watch;
 
 use super::backlog::Backlog;
-use super::event::{self, Format, Id, LineKey};
+use super::event::{self, Format, Id, task_of, time_of};
 use super::source::{Chunk, Lines, Next, Source};
 use crate::limits::Stream;
 use crate::reply::typed;
@@ -122,6 +122,8 @@ impl Follower {
                     if !events.is_empty() {
                         return Some(events);
                     }
+                    // A source that is behind the disk has much that the follower has already. Others go on meanwhile.
+                    tokio::task::yield_now().await;
                 }
                 Next::End => {
                     self.has_ended = true;
@@ -146,14 +148,13 @@ impl Follower {
             let line = event::line_of(event);
             let id = event.strip_prefix(b"id: ").and_then(|rest| rest.split(|&byte| byte == b'\n').next());
             let id = id.and_then(|id| Id::parse(std::str::from_utf8(id).ok()?));
-            if let Ok(LineKey { time, task }) = serde_json::from_slice::<LineKey<'_>>(line) {
-                if time > self.latest.as_str() {
-                    time.clone_into(&mut self.latest);
-                }
-                match self.last.get_mut(&*task) {
-                    Some(last) => time.clone_into(last),
-                    None => drop(self.last.insert(task.into_owned(), time.to_owned())),
-                }
+            let (time, task) = (time_of(line), task_of(line));
+            if time > self.latest.as_str() {
+                time.clone_into(&mut self.latest);
+            }
+            match self.last.get_mut(task) {
+                Some(last) => time.clone_into(last),
+                None => drop(self.last.insert(task.to_owned(), time.to_owned())),
             }
             let is_seen = |(id, after): (&Id, &Id)| {
                 id.time < after.time || id.time == after.time && id.number <= after.number
@@ -177,9 +178,14 @@ impl Follower {
         if chunk.since > self.latest {
             return chunk.events.clone();
         }
-        let is_new = |event: &&[u8]| match serde_json::from_slice::<LineKey<'_>>(event::line_of(event)) {
-            Ok(LineKey { time, task }) => self.last.get(&*task).is_none_or(|last| time > last.as_str()),
-            Err(_) => true,
+        let is_old =
+            |(task, until): (&String, &String)| self.last.get(task).is_some_and(|last| until <= last);
+        if chunk.until.iter().all(is_old) {
+            return Bytes::new();
+        }
+        let is_new = |event: &&[u8]| {
+            let line = event::line_of(event);
+            self.last.get(task_of(line)).is_none_or(|last| time_of(line) > last.as_str())
         };
         event::each(&chunk.events).filter(is_new).collect::<Vec<_>>().concat().into()
     }

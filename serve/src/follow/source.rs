@@ -1,6 +1,6 @@
 //! A process whose lines several followers share.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
 use std::process::Stdio;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use axum::body::Bytes;
 use jobc_process::Running;
 use tokio::sync::watch;
 
-use super::event::{Events, Format, time_of};
+use super::event::{Events, Format, task_of, time_of};
 use crate::own::Own;
 use crate::problem::Problem;
 
@@ -30,6 +30,8 @@ pub(crate) struct Chunk {
     pub(crate) lines: u64,
     /// The earliest time of a line.
     pub(crate) since: String,
+    /// The latest time of a line of each task.
+    pub(crate) until: Arc<BTreeMap<String, String>>,
 }
 
 #[derive(Default)]
@@ -190,7 +192,7 @@ impl Lines {
 
     /// The lines that end in these bytes; none if none does.
     pub(super) fn chunk(&mut self, bytes: &[u8]) -> Option<Chunk> {
-        let (mut out, mut since) = (vec![], None::<String>);
+        let (mut out, mut since, mut until) = (vec![], None::<String>, BTreeMap::<String, String>::new());
         let first_line = self.count;
         for part in bytes.split_inclusive(|&byte| byte == b'\n') {
             let room = MAX_LINE_BYTES.saturating_sub(self.line.len());
@@ -200,12 +202,21 @@ impl Lines {
                 if since.as_deref().is_none_or(|since| time < since) {
                     since = Some(time.to_owned());
                 }
+                let task = task_of(&self.line);
+                match until.get_mut(task) {
+                    Some(until) if time > until.as_str() => time.clone_into(until),
+                    Some(_) => {}
+                    None => drop(until.insert(task.to_owned(), time.to_owned())),
+                }
                 self.events.add(&self.line, &mut out);
                 self.line.clear();
                 self.count += 1;
             }
         }
         let since = since?;
-        Some(Chunk { events: out.into(), first_line, lines: self.count - first_line, since })
+        // It is kept for long, and what it has grown by is not counted.
+        out.shrink_to_fit();
+        let until = Arc::new(until);
+        Some(Chunk { events: out.into(), first_line, lines: self.count - first_line, since, until })
     }
 }
