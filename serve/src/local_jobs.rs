@@ -1,10 +1,11 @@
 //! The list of the jobs of this host: 10,000 of them are read once, and again where their records change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use camino::Utf8PathBuf;
 use jobc_job::directory::Directory;
 use jobc_job::local_place::{LocalPlace, summary};
 use jobc_job::record::Record;
@@ -144,6 +145,15 @@ impl LocalJobs {
     /// The job is unknown.
     pub(crate) fn find(&self, name: &str) -> Result<Directory> {
         self.place.directories().find(name)
+    }
+
+    /// The base directories of all jobs: what they were made of is there.
+    ///
+    /// # Errors
+    /// The directories of the jobs cannot be read.
+    pub(crate) fn base_directories(&self) -> Result<BTreeSet<Utf8PathBuf>> {
+        let records = self.place.records()?.into_iter();
+        Ok(records.filter_map(|(_, record)| Utf8PathBuf::from_path_buf(record.directory).ok()).collect())
     }
 
     /// Whether a name is the ID of a run.

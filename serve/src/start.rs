@@ -25,6 +25,8 @@ use crate::{router, tls};
 
 /// Threads that answer.
 const WORKERS: usize = 2;
+/// How often old uploads are removed.
+const CLEAN_EVERY: Duration = Duration::from_hours(1);
 
 /// Serves until SIGINT or SIGTERM. `ready` gets each line for the user.
 ///
@@ -72,6 +74,14 @@ async fn serve(options: Options, ready: &dyn Fn(&str)) -> Result<()> {
         ready("no browser was found; open the link");
     }
     let router = router::router(&server);
+    let cleaned = Arc::clone(&server);
+    tokio::spawn(async move {
+        loop {
+            let server = Arc::clone(&cleaned);
+            let _ = tokio::task::spawn_blocking(move || clean(&server)).await;
+            tokio::time::sleep(CLEAN_EVERY).await;
+        }
+    });
     tokio::select! {
         () = listen::accept(&listener, acceptor, Arc::clone(&server), router) => {}
         _ = interrupt.recv() => {}
@@ -79,6 +89,15 @@ async fn serve(options: Options, ready: &dyn Fn(&str)) -> Result<()> {
     }
     server.followed.end();
     Ok(())
+}
+
+/// Removes uploads that are not needed. Without a list of the jobs none is.
+fn clean(server: &Server) {
+    if let Ok(used) = server.jobs.base_directories()
+        && let Err(error) = server.uploads.clean(&used)
+    {
+        eprintln!("jobc serve: cannot remove old uploads: {error}");
+    }
 }
 
 /// Refuses options that would open the server to others.

@@ -1,7 +1,9 @@
 //! Directories that browsers send: a manifest of digests, and the contents that are missing here.
 //!
 //! Contents are kept by their digests. A directory is made of them when a job first uses it, of copies, since a job may
-//! write to it.
+//! write to it. What is not used is removed after some time ([`cleanup`]).
+
+mod cleanup;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -147,17 +149,32 @@ impl Uploads {
             return Err(unknown());
         }
         let tree = self.trees.join(id);
-        if tree.is_dir() {
+        let manifest = self.directory.join("manifests").join(id);
+        let text = std::fs::read(&manifest).map_err(|_| unknown())?;
+        let mut files: Vec<UploadFile> = serde_json::from_slice(&text).map_err(|_| unknown())?;
+        // It is used, and so it stays.
+        std::fs::File::open(&manifest)?.set_modified(std::time::SystemTime::now())?;
+        let is_made = tree.is_dir();
+        if is_made {
+            // Of a directory that was removed, what a job has written is left.
+            files.retain(|file| tree.join(&file.path).symlink_metadata().is_err());
+        }
+        if is_made && files.is_empty() {
             return Ok(tree);
         }
-        let text = std::fs::read(self.directory.join("manifests").join(id)).map_err(|_| unknown())?;
-        let files: Vec<UploadFile> = serde_json::from_slice(&text).map_err(|_| unknown())?;
         let missing = self.missing(&files);
         if !missing.is_empty() {
             let detail = format!("{} files of the upload are still to be sent", missing.len());
             return Err(Problem::new(StatusCode::CONFLICT, detail));
         }
         let temporary = self.trees.join(format!(".{}", random::token()?));
+        if is_made {
+            let made = self.make(&temporary, &files).and_then(|()| merge(&temporary, &tree, &files));
+            let _ = std::fs::remove_dir_all(&temporary);
+            let refused =
+                |error: std::io::Error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string());
+            return made.map(|()| tree).map_err(refused);
+        }
         let made = self.make(&temporary, &files);
         // Another request may have made it meanwhile.
         if let Err(error) = made.and_then(|()| std::fs::rename(&temporary, &tree)) {
@@ -188,6 +205,16 @@ impl Uploads {
         }
         Ok(())
     }
+}
+
+/// Moves files from one directory into another.
+fn merge(from: &Utf8Path, to: &Utf8Path, files: &[UploadFile]) -> std::io::Result<()> {
+    for file in files {
+        let path = to.join(&file.path);
+        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        std::fs::rename(from.join(&file.path), path)?;
+    }
+    Ok(())
 }
 
 async fn receive(path: &Utf8Path, digest: &str, body: Body) -> std::result::Result<(), Problem> {
