@@ -18,6 +18,9 @@ const LINE_BYTES: u64 = 4096;
 /// The characters of a part of a line.
 const MAX_TEXT: usize = 500;
 
+/// The jobs of a line.
+const MAX_STARTED: usize = 64;
+
 /// A line of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Line {
@@ -92,16 +95,23 @@ impl Audit {
         }
     }
 
-    /// Writes a line.
+    /// Writes a line; several for an action that has started many jobs.
     ///
     /// # Errors
     /// The disk is full although space was reserved.
     pub(crate) fn write(&self, line: &Line) -> Result<()> {
+        let (first, rest) = line.started.split_at(line.started.len().min(MAX_STARTED));
+        self.write_one(line, first)?;
+        rest.chunks(MAX_STARTED)
+            .try_for_each(|more| self.write_one(&Line { key: None, ..line.clone() }, more))
+    }
+
+    fn write_one(&self, line: &Line, started: &[String]) -> Result<()> {
         let line = Line {
             time: Time::now().to_string(),
             about: shorten(&line.about),
             user: shorten(&line.user),
-            started: line.started.iter().take(64).map(|job| shorten(job)).collect(),
+            started: started.iter().map(|job| shorten(job)).collect(),
             ..line.clone()
         };
         let mut text =
@@ -140,10 +150,14 @@ mod tests {
             ..Line::default()
         };
         audit.write(&line).unwrap();
+        let started: Vec<String> = (0..100).map(|number| format!("lab/a-{number}")).collect();
+        audit.write(&Line { started: started.clone(), ..Line::default() }).unwrap();
         let mut found = vec![];
         Audit::open(path, &mut |line| found.push(line)).unwrap();
+        let known: Vec<String> = found.drain(1..).flat_map(|line| line.started).collect();
+        assert_eq!(known, started, "all jobs of a sweep");
         assert_eq!((found.len(), found[0].user.as_str(), found[0].about.len()), (1, "ada\n{}", MAX_TEXT));
-        assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 2, "one line is one line");
+        assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 4, "one line is one line");
     }
 
     #[test]
