@@ -127,7 +127,7 @@ async fn submit(mut call: Call) -> Answer {
         queue: None,
         dry_run: false,
     };
-    match start(&call, &base, &job, None).await {
+    match start(&call, &base, &job, None, None).await {
         Ok(_) => {
             let user = &call.actor.user;
             let message = format!("Update job {user}~{name} successfully.");

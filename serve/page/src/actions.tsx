@@ -1,7 +1,8 @@
 // What changes a job: stop, kill, pause, resume, remove.
 
-import { Problem, path, send, session } from "./api";
+import { Problem, path, post, send, session } from "./api";
 import { confirm, say } from "./dialogs";
+import { count } from "./format";
 import { useValue } from "./value";
 
 /** Whether the session may change something. */
@@ -31,6 +32,21 @@ export async function kill(id: string): Promise<boolean> {
 export async function remove(id: string): Promise<boolean> {
     const text = <p>Its record goes: logs, events, samples and plan. Its outputs stay where they are.</p>;
     return (await confirm(`Remove ${id}?`, text, "Remove")) && (await act("rm", id, "removed"));
+}
+
+/** Runs jobs of a sweep again as they are, one after the other; those that were not started. */
+export async function rerun(jobs: string[]): Promise<string[]> {
+    const left: string[] = [];
+    for (const job of jobs) {
+        try {
+            await post(path("jobs", job, "rerun"), { confirm: true });
+        } catch (error) {
+            left.push(job);
+            say(`${job}: ${(error as Problem).message}`, true);
+        }
+    }
+    say(`${count(jobs.length - left.length, "job")} started again`);
+    return left;
 }
 
 export const pause = (id: string): Promise<boolean> => act("pause", id, "paused");

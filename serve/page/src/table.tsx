@@ -13,6 +13,8 @@ export interface Column<Row> {
     cell(row: Row): ComponentChildren;
     /** What the column is sorted by. */
     sort?(row: Row): number | string | null | undefined;
+    /** Whether the highest value comes first when the column is first sorted by. */
+    isDescendingFirst?: boolean;
     isNumber?: boolean;
     /** Only where the table has this width, in pixels. */
     from?: number;
@@ -83,7 +85,7 @@ export function Table<Row>({ label, columns, rows, keyOf, selected, onSelect, so
         }
     }, [selected]);
     const style = { gridTemplateColumns: shown.map((it) => it.width).join(" ") };
-    const sort = (column: Column<Row>): void => onSort?.({ key: column.key, isDescending: sorting?.key === column.key ? !sorting.isDescending : false });
+    const sort = (column: Column<Row>): void => onSort?.({ key: column.key, isDescending: sorting?.key === column.key ? !sorting.isDescending : column.isDescendingFirst ?? false });
     const order = ({ key }: Column<Row>): "ascending" | "descending" | "none" => (sorting?.key !== key ? "none" : sorting.isDescending ? "descending" : "ascending");
     return (
         <div class={`table ${more}`} role="table" aria-label={label} aria-rowcount={(total ?? rows.length) + 1} aria-colcount={shown.length} ref={measure}>

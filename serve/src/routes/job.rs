@@ -100,11 +100,29 @@ async fn show(call: Call) -> Answer {
 
 async fn sweep(call: Call) -> Answer {
     let name = reference(&call).await?;
+    json(&jobs_of_sweep(&call, &name).await?)
+}
+
+/// The jobs of a sweep with their metrics, and which values of those are better.
+async fn jobs_of_sweep(call: &Call, name: &str) -> Result<Value, Problem> {
     let jobs = Own::about(&call.server.workspace, "ps")
-        .words(&["--format=json", "--", &name])
+        .words(&["--format=json", "--", name])
         .json(&call.server.limits, &[])
         .await?;
-    json(&value!({"sweep": name, "jobs": jobs}))
+    let ids = jobs.as_array().into_iter().flatten().filter_map(|job| job["id"].as_str());
+    // Its jobs have the same metrics; some may be removed.
+    let better = ids.map(|id| better(call, id)).find(|better| !better.is_empty()).unwrap_or_default();
+    Ok(value!({"sweep": name, "jobs": jobs, "better": better}))
+}
+
+/// `lower` or `higher` for the metrics of a job of this host that say so.
+fn better(call: &Call, id: &str) -> Map<String, Value> {
+    let text = call.server.jobs.find(id).ok().and_then(|directory| std::fs::read(directory.plan_file()).ok());
+    let plan: Value = text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    let roles = plan["roles"].as_array().into_iter().flatten();
+    let metrics = roles.filter_map(|role| role["metrics"].as_object()).flatten();
+    let ways = metrics.map(|(name, metric)| (name.clone(), metric["better"].clone()));
+    ways.filter(|(_, better)| better.is_string()).collect()
 }
 
 /// A job as `jobc inspect` shows it; a sweep as `jobc ps` does.
@@ -117,13 +135,7 @@ pub(crate) async fn inspect(call: &Call, name: &str) -> Result<Value, Problem> {
         .run(&call.server.limits)
         .await?;
     match document(&finished, &[]) {
-        Err(problem) if problem.detail.contains("is a sweep") => {
-            let jobs = Own::about(&call.server.workspace, "ps")
-                .words(&["--format=json", name])
-                .json(&call.server.limits, &[])
-                .await?;
-            Ok(value!({"sweep": name, "jobs": jobs}))
-        }
+        Err(problem) if problem.detail.contains("is a sweep") => jobs_of_sweep(call, name).await,
         found => found,
     }
 }

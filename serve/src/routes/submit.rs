@@ -6,6 +6,7 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, LOCATION};
+use jobc_job::record::Record;
 use jobc_process::Finished;
 use jobc_schema::percent;
 use schemars::JsonSchema;
@@ -16,6 +17,7 @@ use super::compile::{base, compare, with_targets_file, with_values};
 use super::reference::reference;
 use crate::call::Call;
 use crate::endpoint::{Endpoint, handler, schema};
+use crate::local_jobs::LocalJobs;
 use crate::own::Own;
 use crate::owners::Started;
 use crate::problem::{Problem, diagnostics};
@@ -107,7 +109,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             handler!(rerun),
         )
         .body(schema::<Rerun>)
-        .answer(schema::<Map<String, Value>>),
+        .answer(schema::<Map<String, Value>>)
+        .status(201),
     ]
 }
 
@@ -118,24 +121,11 @@ async fn submit(mut call: Call) -> Answer {
     // Two requests with one key at the same time: the second waits, and finds what the first has started.
     let shared = Arc::clone(&call.server);
     let _turn = if key.is_some() { Some(shared.submitting.lock().await) } else { None };
-    if let Some(key) = &key {
-        match call.server.owners.of_key(&call.actor.user, key) {
-            Some(Started::Otherwise) => {
-                let detail = "the key was used for another request";
-                return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
-                    .hint("take a new key for each job"));
-            }
-            Some(Started::Jobs(refs)) => {
-                let name = refs.first().cloned();
-                let place = job.place.unwrap_or_else(|| "local".to_owned());
-                let known = Submitted { name, refs, created: false, place, warnings: vec![], notes: vec![] };
-                return created(&known, StatusCode::OK);
-            }
-            None => {}
-        }
+    if let Some(known) = started_before(&call, key.as_ref(), job.place.as_deref())? {
+        return created(&known, StatusCode::OK);
     }
     let base = base(&call.server, job.upload.as_deref(), job.directory.as_deref()).await?;
-    let submitted = start(&call, &base, &job, key).await?;
+    let submitted = start(&call, &base, &job, key, None).await?;
     created(&submitted, if job.dry_run { StatusCode::OK } else { StatusCode::CREATED })
 }
 
@@ -150,17 +140,40 @@ fn created(submitted: &Submitted, status: StatusCode) -> Answer {
     Ok(response)
 }
 
+/// What a request with the same key has started. One that was refused has started nothing, and may be sent again.
+///
+/// # Errors
+/// The key was used for another request.
+fn started_before(
+    call: &Call,
+    key: Option<&[String; 2]>,
+    place: Option<&str>,
+) -> Result<Option<Submitted>, Problem> {
+    match key.and_then(|key| call.server.owners.of_key(&call.actor.user, key)) {
+        Some(Started::Otherwise) => {
+            let detail = "the key was used for another request";
+            Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).hint("take a new key for each job"))
+        }
+        Some(Started::Jobs(refs)) => {
+            let (name, place) = (refs.first().cloned(), place.unwrap_or("local").to_owned());
+            let (warnings, notes) = (vec![], vec![]);
+            Ok(Some(Submitted { name, refs, created: false, place, warnings, notes }))
+        }
+        None => Ok(None),
+    }
+}
+
 /// The digests of the idempotency key of a request and of its body.
 fn key(call: &Call, body: &[u8]) -> Result<Option<[String; 2]>, Problem> {
     let Some(key) = call.headers.get(KEY_HEADER) else { return Ok(None) };
     let key = key.to_str().ok().filter(|key| (1..=MAX_KEY).contains(&key.len()));
     let key =
         key.ok_or_else(|| Problem::bad_request(format!("`Idempotency-Key` has 1 to {MAX_KEY} characters")))?;
-    let body = String::from_utf8_lossy(body);
-    Ok(Some([random::digest(key), random::digest(&body)]))
+    let request = format!("{} {}", call.uri.path(), String::from_utf8_lossy(body));
+    Ok(Some([random::digest(key), random::digest(&request)]))
 }
 
-/// Starts a job, and notes what was started.
+/// Starts a job, and notes what was started. `of` is the job of this host that runs again: of a sweep, it alone.
 ///
 /// # Errors
 /// The place refuses it.
@@ -169,6 +182,7 @@ pub(crate) async fn start(
     base: &Base,
     job: &Submit,
     key: Option<[String; 2]>,
+    of: Option<&str>,
 ) -> Result<Submitted, Problem> {
     let server = &call.server;
     let place = job.place.as_deref().unwrap_or("local");
@@ -182,6 +196,7 @@ pub(crate) async fn start(
     };
     let own = if is_local && job.queue != Some(false) { own.word("--queue") } else { own };
     let own = if is_local { own } else { own.option("--target", place) };
+    let own = of.filter(|_| is_local).into_iter().fold(own, |own, of| own.option("--retry-of", of));
     let own = with_targets_file(with_values(own, &job.set)?, server).word("-").stdin(job.text.as_str());
     let finished = own.run(&server.limits).await?;
     let mut submitted = submitted(&finished, place, !job.dry_run);
@@ -214,7 +229,9 @@ fn submitted(finished: &Finished, place: &str, is_started: bool) -> Submitted {
             is_new |= run.get("created") == Some(&Value::Bool(true));
         }
     }
-    let notes = finished.stderr.lines().filter_map(|line| line.strip_prefix("jobc: ")).map(str::to_owned);
+    let notes = finished.stderr.lines().filter_map(|line| line.strip_prefix("jobc: "));
+    // The difference of a job that runs again is shown before it is started.
+    let notes = notes.filter(|note| !note.starts_with("changes since ")).map(str::to_owned);
     Submitted {
         name: refs.first().cloned(),
         refs,
@@ -226,8 +243,15 @@ fn submitted(finished: &Finished, place: &str, is_started: bool) -> Submitted {
 }
 
 async fn rerun(mut call: Call) -> Answer {
-    let rerun: Rerun = call.json().await?;
+    let bytes = call.bytes_of_json().await?;
+    let rerun: Rerun = Call::parse(&bytes)?;
     let name = reference(&call).await?;
+    let key = key(&call, &bytes)?.filter(|_| rerun.confirm);
+    let shared = Arc::clone(&call.server);
+    let _turn = if key.is_some() { Some(shared.submitting.lock().await) } else { None };
+    if let Some(known) = started_before(&call, key.as_ref(), rerun.place.as_deref())? {
+        return created(&known, StatusCode::OK);
+    }
     let (old, directory) = super::job::job_file(&call, &name)?;
     let base = base_of(&call.server, directory)?;
     let mut set = values_of(&call.server, &name);
@@ -248,7 +272,13 @@ async fn rerun(mut call: Call) -> Answer {
         queue: None,
         dry_run: false,
     };
-    created(&start(&call, &base, &job, None).await?, StatusCode::CREATED)
+    let of = Some(name.as_str()).filter(|name| LocalJobs::is_run(name));
+    let record = Record::require(&call.server.jobs.find(&name)?)?;
+    if record.sweep.is_some() && !record.state.is_final() {
+        let detail = format!("`{name}` has not ended, and its next run takes its place in the sweep");
+        return Err(Problem::new(StatusCode::CONFLICT, detail).hint("wait for its end, or stop it first"));
+    }
+    created(&start(&call, &base, &job, key, of).await?, StatusCode::CREATED)
 }
 
 /// The base directory of a job, if it is open or the server's own.

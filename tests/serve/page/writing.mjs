@@ -78,18 +78,31 @@ export async function again({ check, server, place }, tab) {
 }
 
 /** A sweep from an example with its files; its table sorts, and the best value is marked. */
-export async function sweep({ check, place }, tab) {
+export async function sweep({ check, server, place }, tab) {
     await tab.go("/new?template=local-sweep");
     await tab.edits();
     check.expect((await tab.text(".form")).includes("code/train.py"), "the file of the example is not there");
     await tab.submit();
     await tab.sees("main", /5 jobs, 5 ended/, 60);
     await tab.sees("[role=table]", "best");
-    await tab.page.getByRole("button", { name: "value" }).click();
-    const cells = await tab.page.locator(".table .body .row").evaluateAll((rows) => rows.sort((a, b) => a.offsetTop - b.offsetTop).map((row) => Number.parseFloat(row.children[4].textContent)));
-    check.expect(cells.length === 5 && cells.every((value, index) => index === 0 || cells[index - 1] <= value), `sorted: ${cells}`);
+    const order = (column) => tab.page.locator(".table .body .row").evaluateAll((rows, column) => rows.sort((a, b) => a.offsetTop - b.offsetTop).map((row) => Number.parseFloat(row.children[column].textContent)), column);
+    const rises = (values) => values.length === 5 && values.every((value, index) => index === 0 || values[index - 1] <= value);
+    check.expect(rises(await order(5)), `the best value, which is the lowest, comes first: ${await order(5)}`);
+    await tab.page.getByRole("button", { name: "rate" }).click();
+    check.expect(rises(await order(2)), `sorted: ${await order(2)}`);
     check.equal(await tab.page.locator(".parallel path.sweep-line").count(), 5, "the lines of parallel coordinates");
     await tab.picture(join(place, "sweep.png"));
+    // Two of its jobs run again, and take their places in the sweep.
+    const names = async () => (await tab.page.locator(".table .body .row").evaluateAll((rows) => rows.map((row) => row.dataset.key))).sort();
+    const [one, other, ...rest] = await names();
+    await tab.page.getByLabel(`choose ${one}`).check();
+    await tab.page.getByLabel(`choose ${other}`).check();
+    await tab.button("Run 2 jobs again").click();
+    await tab.sees(".toasts", "2 jobs started again", 60);
+    const next = (name) => name.replace(/\d+$/, (run) => Number(run) + 1);
+    await until("the jobs are not in the sweep", async () => JSON.stringify(await names()) === JSON.stringify([next(one), next(other), ...rest].sort()));
+    await tab.sees("main", /5 jobs, 5 ended/, 60);
+    check.equal((await server.inspect(next(one))).state, "succeeded", "a job that ran again");
 }
 
 /** Files beside the job, from a directory of the user; what the job writes, downloaded. */
@@ -139,4 +152,29 @@ export async function template({ check }, tab) {
     await tab.field("nodes").fill("4");
     await until("the parameter is not in the text", async () => /with: \{.*nodes: 4[,}]/.test(await tab.job()));
     check.expect((await tab.text(".form")).includes("std/torchrun"), "the form does not name the template");
+}
+
+/** From the page alone: a job is written, refused, repaired, submitted to the place that is named, and watched to its end. */
+export async function elsewhere({ check }, tab) {
+    const { JOBC_PAGE_PLACE: name, JOBC_PAGE_JOB: text } = process.env;
+    await tab.go("/new");
+    await tab.page.getByRole("button", { name: /^Empty job/ }).click();
+    await tab.edits();
+    await tab.page.getByRole("radio", { name: new RegExp(`^${name} `) }).check();
+    await tab.write(text.replace("echo", "echo ${{ params.missing }}"));
+    check.expect((await tab.problems()).length > 0, "a parameter that is not there is no problem");
+    check.equal(await tab.page.locator(".submit-button:enabled").count(), 0, "a job with an error can be submitted");
+    await tab.write(text);
+    check.equal((await tab.problems()).filter((it) => it.startsWith("J0")), (await tab.problems()).filter((it) => it.startsWith("J03")), "only hints are left");
+    check.expect((await tab.text(".submit-button")).startsWith(`Submit on ${name}`), await tab.text(".submit-button"));
+    const handle = await tab.submit();
+    check.expect(handle.startsWith(`${name}/`), `the job is ${handle}`);
+    await tab.sees(".lines", "hello from elsewhere", 90);
+    await tab.sees(".job-head", "succeeded", 90);
+    for (const [name, shown] of [["Events", ".events, .nothing"], ["Files", ".files, .nothing"], ["Plan", "main"], ["Report", "main"], ["Plots", "main"]]) {
+        await tab.page.getByRole("tab", { name }).click();
+        await tab.sees(shown, /\w/);
+    }
+    await tab.go("/jobs");
+    await tab.sees(`[data-key="${handle}"]`, "succeeded", 60);
 }

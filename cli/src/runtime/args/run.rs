@@ -85,7 +85,8 @@ pub(crate) struct RunArgs {
     pub resume: bool,
     /// [preview] Run a job of this host again, and show first what is different from that run
     ///
-    /// Without PATH, its job file is compiled again, with `--set` and the other options of this command.
+    /// Without PATH, its job file is compiled again, with `--set` and the other options of this command. Of a sweep, only
+    /// the combination of JOB runs again, in the same sweep.
     #[arg(long, value_name = "JOB", conflicts_with_all = ["resume", "watch"], help_heading = JOB_HEADING,
           add = jobs(JobFilter::All))]
     pub retry_of: Option<JobRef>,

@@ -82,8 +82,9 @@ pub(super) fn run_file(args: &RunArgs, path: Option<&Utf8Path>, format: FormatAr
         compile(vec![])?
     };
     match built {
-        Some(built) => {
+        Some(mut built) => {
             if let Some(earlier) = earlier {
+                earlier.select(&mut built, &jobs)?;
                 earlier.show_changes(&built)?;
             }
             run_built(args, built, &jobs, format)

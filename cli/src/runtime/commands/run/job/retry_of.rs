@@ -3,10 +3,12 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Artifact;
 use jobc_job::directory::Directory;
+use jobc_job::sweep::Sweep;
 use jobc_place::job_ref::JobRef;
 use jobc_schema::Plan;
 use jobc_schema::plan::JobPlan;
 use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::id::JobId;
 use serde_json::Value;
 
 use super::built_plan::BuiltPlan;
@@ -21,6 +23,9 @@ pub(super) struct EarlierRun {
     directory: Directory,
     /// Its job file.
     source: Utf8PathBuf,
+    /// The sweep that it is a combination of.
+    sweep: Option<JobId>,
+    has_ended: bool,
 }
 
 impl EarlierRun {
@@ -33,7 +38,7 @@ impl EarlierRun {
         let found = local(job).and_then(|word| jobs.record(word));
         let (directory, record) = found.map_err(Failure::into_error)?;
         let source = Utf8PathBuf::from_path_buf(record.source).unwrap_or_default();
-        Ok(Self { directory, source })
+        Ok(Self { directory, source, sweep: record.sweep, has_ended: record.state.is_final() })
     }
 
     /// Its job file, to be compiled again.
@@ -48,6 +53,27 @@ impl EarlierRun {
         let message = format!("the job file of `{}` is not there: `{}`", self.directory.id, self.source);
         Err(Error::new(Kind::NotFound, message)
             .help(format!("name it: `jobc run job.yaml --retry-of {}`", self.directory.id)))
+    }
+
+    /// Of a sweep, leaves the combination that is repeated. Its new run takes the place of this one.
+    ///
+    /// # Errors
+    ///
+    /// This one still runs, or its sweep cannot be read.
+    pub(super) fn select(&self, built: &mut BuiltPlan, jobs: &Jobs) -> Result<()> {
+        let Some(sweep) = &self.sweep else { return Ok(()) };
+        let id = &self.directory.id;
+        if !built.jobs.iter().any(|job| job.plan.name == id.name) {
+            return Ok(());
+        }
+        if !self.has_ended {
+            let message = format!("`{id}` of the sweep `{sweep}` has not ended");
+            return Err(Error::new(Kind::State, message)
+                .help(format!("wait with `jobc wait {id}`, or stop it with `jobc stop {id}`")));
+        }
+        built.jobs.retain(|job| job.plan.name == id.name);
+        built.resumed = Sweep::read(jobs.directories(), sweep)?;
+        Ok(())
     }
 
     /// Prints what is different between its plan and the jobs that are run now.
