@@ -14,6 +14,7 @@ pub fn document() -> Value {
     settings.definitions_path = "/components/schemas".into();
     let mut generator = settings.into_generator();
     let problem = schema::<Document>(&mut generator).to_value();
+    let refusal = schema::<openpai::Refusal>(&mut generator).to_value();
     let mut paths = Map::new();
     for (base, endpoint) in endpoints()
         .iter()
@@ -46,6 +47,13 @@ pub fn document() -> Value {
                     "description": "What is wrong, and what to do (RFC 9457)",
                     "content": {"application/problem+json": {"schema": problem}},
                 },
+                "OpenPaiError": {
+                    "description": "What is wrong, as OpenPAI says it; as elsewhere, what is wrong with the request itself",
+                    "content": {
+                        "application/json": {"schema": refusal},
+                        "application/problem+json": {"schema": problem},
+                    },
+                },
             },
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "description": "The token of the link that `jobc serve` prints"},
@@ -71,24 +79,31 @@ fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
     if let Some(query) = endpoint.query {
         parameters.extend(query_parameters(&query(generator).to_value(), generator));
     }
-    if endpoint.name == "submit" {
+    if matches!(endpoint.name, "submit" | "rerun") {
         let schema = json!({"type": "string", "minLength": 1, "maxLength": 200});
         parameters
             .push(json!({"name": "Idempotency-Key", "in": "header", "required": false, "schema": schema,
-            "description": "Makes the request count once"}));
+            "description": "Makes the request count once."}));
     }
     if endpoint.media.contains(&"text/event-stream") {
         parameters.push(
             json!({"name": "Last-Event-ID", "in": "header", "required": false, "schema": {"type": "string"},
-            "description": "The event after which a stream goes on"}),
+            "description": "The event after which a stream goes on."}),
         );
     }
     let mut content = Map::new();
+    if endpoint.name == "openpai_list" {
+        let list = json!({"type": "array", "items": {"type": "object"}});
+        content
+            .insert("application/json".to_owned(), json!({"schema": {"anyOf": [list, {"type": "object"}]}}));
+    }
     if let Some(answer) = endpoint.answer {
         content.insert("application/json".to_owned(), json!({"schema": answer(generator).to_value()}));
     }
     for media in endpoint.media {
-        let schema = if media.starts_with("text/") { json!({"type": "string"}) } else { json!({}) };
+        // The schema of a stream is that of an event in it, which is no text.
+        let is_text = media.starts_with("text/") && *media != "text/event-stream";
+        let schema = if is_text { json!({"type": "string"}) } else { json!({}) };
         content.insert((*media).to_owned(), json!({ "schema": schema }));
     }
     let mut success = json!({"description": endpoint.summary});
@@ -100,7 +115,8 @@ fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
     if endpoint.status == 201 {
         responses.insert("200".to_owned(), success);
     }
-    responses.insert("default".to_owned(), json!({"$ref": "#/components/responses/Problem"}));
+    let error = if endpoint.name.starts_with("openpai_") { "OpenPaiError" } else { "Problem" };
+    responses.insert("default".to_owned(), json!({"$ref": format!("#/components/responses/{error}")}));
     let mut operation = json!({
         "operationId": endpoint.name,
         "summary": endpoint.summary,

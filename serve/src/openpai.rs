@@ -6,6 +6,8 @@ use axum::response::{IntoResponse as _, Response};
 use hyper::StatusCode;
 use jobc_place::state::JobState;
 use jobc_place::time::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json as value};
 
 use crate::call::Call;
@@ -20,14 +22,47 @@ pub(crate) const BASE: &str = "/api/v2";
 
 /// The target that jobs are built for.
 const TARGETS: &str = "version: 1\ntargets:\n  openpai:\n    backends: [openpai]\n";
-/// Jobs of a list, as its web portal asks for.
-const MAX_JOBS: usize = 1000;
+/// Jobs of a list, unless a limit is asked for, and the most that can be.
+const DEFAULT_JOBS: usize = 5000;
+const MAX_JOBS: usize = 50_000;
+
+/// An error in OpenPAI's form.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Refusal {
+    /// OpenPAI's word for it, such as `NoJobError`.
+    code: String,
+    /// What is wrong.
+    message: String,
+}
+
+/// Which jobs are listed. What else its clients ask for is passed over.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ListQuery {
+    /// Users, with commas between [default: all].
+    username: Option<String>,
+    /// Virtual clusters, with commas between: all jobs are in `default` [default: all].
+    vc: Option<String>,
+    /// States in upper case, with commas between [default: all].
+    state: Option<String>,
+    /// A part of the name of the job or of the user.
+    keyword: Option<String>,
+    /// How many are left out.
+    offset: usize,
+    /// How many [default: 5000].
+    limit: Option<usize>,
+    /// `submissionTime,ASC` for the oldest first.
+    order: Option<String>,
+    /// `true` for an object with `totalCount` and the jobs as `data`.
+    #[serde(rename = "withTotalCount")]
+    with_total_count: Option<String>,
+}
 
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     let object = schema::<Map<String, Value>>;
     vec![
         Endpoint::get("/jobs", "openpai_list", "List jobs, as OpenPAI does", handler!(list))
-            .answer(schema::<Vec<Map<String, Value>>>),
+            .query(schema::<ListQuery>),
         Endpoint {
             action: Some("submit"),
             ..Endpoint::change("POST", "/jobs", "openpai_submit", "Start an OpenPAI job", handler!(submit))
@@ -36,6 +71,13 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         },
         Endpoint::get("/jobs/{name}", "openpai_show", "Show a job, as OpenPAI does", handler!(show))
             .answer(object),
+        Endpoint::get(
+            "/jobs/{name}/attempts/{attempt}",
+            "openpai_attempt",
+            "Show the last attempt of a job, as OpenPAI does",
+            handler!(show),
+        )
+        .answer(object),
         Endpoint::get(
             "/jobs/{name}/config",
             "openpai_config",
@@ -58,10 +100,9 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// An error in OpenPAI's form.
 fn refused(status: StatusCode, code: &str, message: impl Into<String>) -> Response {
-    let mut response =
-        typed("application/json", value!({"code": code, "message": message.into()}).to_string());
+    let refusal = Refusal { code: code.to_owned(), message: message.into() };
+    let mut response = typed("application/json", serde_json::to_vec(&refusal).unwrap_or_default());
     *response.status_mut() = status;
     response
 }
@@ -144,34 +185,63 @@ fn with_status(status: StatusCode, response: Response) -> Response {
 }
 
 async fn list(call: Call) -> Answer {
+    let query: ListQuery = call.query()?;
     let rows = local_rows(&call).await?;
-    let shown = rows
+    let is_in = |words: &Option<String>, word: &str| {
+        words.as_ref().is_none_or(|words| words.split(',').any(|wanted| wanted == word))
+    };
+    let has_keyword = |job: &Value| {
+        let keyword = query.keyword.as_deref().unwrap_or_default();
+        ["name", "username"].iter().any(|name| job[name].as_str().is_some_and(|text| text.contains(keyword)))
+    };
+    let mut jobs: Vec<Value> = rows
         .iter()
-        .filter(|row| call.actor.is_operator || call.server.owners.is_of(&call.actor.user, &row.id));
-    let jobs = shown
-        .take(MAX_JOBS)
-        .filter_map(|row| Some(summary(&serde_json::from_str(&row.json).ok()?, &call.server.user)));
-    json(&jobs.collect::<Vec<_>>())
+        .filter(|row| call.actor.is_operator || call.server.owners.is_of(&call.actor.user, &row.id))
+        .filter(|row| is_in(&query.state, state_word(row.state)) && is_in(&query.vc, "default"))
+        .filter_map(|row| Some(summary(&call, &serde_json::from_str(&row.json).ok()?)))
+        .filter(|job| is_in(&query.username, job["username"].as_str().unwrap_or_default()))
+        .filter(has_keyword)
+        .collect();
+    if query.order.as_deref() == Some("submissionTime,ASC") {
+        jobs.reverse();
+    }
+    let total = jobs.len();
+    let limit = query.limit.unwrap_or(DEFAULT_JOBS).min(MAX_JOBS);
+    let shown: Vec<Value> = jobs.into_iter().skip(query.offset).take(limit).collect();
+    match query.with_total_count.as_deref() {
+        Some("true") => json(&value!({"totalCount": total, "data": shown})),
+        _ => json(&shown),
+    }
 }
 
 /// A job of a list, from what `jobc ps` prints.
-fn summary(job: &Value, user: &str) -> Value {
+fn summary(call: &Call, job: &Value) -> Value {
     let state = serde_json::from_value(job["state"].clone()).unwrap_or(JobState::Pending);
     let count =
         job["tasks"].as_object().map_or(0, |tasks| tasks.values().filter_map(Value::as_u64).sum::<u64>());
+    let owner = call.server.owners.of_job(job["id"].as_str().unwrap_or_default());
+    let sub_state = match state {
+        _ if state.is_final() => "Completed",
+        JobState::Running | JobState::Paused | JobState::Stopping => "AttemptRunning",
+        _ => "AttemptPreparing",
+    };
     value!({
         "name": job["job"],
-        "username": user,
+        "username": owner.unwrap_or_else(|| call.server.user.clone()),
         "state": state_word(state),
-        "subState": if state.is_final() { "Completed" } else { "AttemptRunning" },
+        "subState": sub_state,
         "executionType": if matches!(state, JobState::Stopped | JobState::Stopping) { "STOP" } else { "START" },
+        "tags": [],
         "retries": 0,
         "retryDetails": {"user": 0, "platform": 0, "resource": 0},
         "retryDelayTime": null,
+        "submissionTime": millis(&job["submitted"]),
         "createdTime": millis(&job["submitted"]),
+        "launchedTime": millis(&job["started"]),
         "completedTime": millis(&job["ended"]),
         "appExitCode": job["end"]["exit_code"],
         "virtualCluster": "default",
+        "totalGpuNumber": job["gpus"].as_u64().unwrap_or_default(),
         "totalTaskNumber": count,
         "debugId": job["id"],
     })
@@ -183,6 +253,11 @@ async fn show(call: Call) -> Answer {
         Err(response) => return Ok(response),
     };
     let job = inspect(&call, &id).await?;
+    let last = job["attempt"].as_u64().unwrap_or(1).saturating_sub(1);
+    // Attempts are counted from 0 there, and only the last one is kept here.
+    if !call.part("attempt").is_empty() && call.part("attempt") != last.to_string() {
+        return Ok(no_job(call.part("name")));
+    }
     let mut roles = Map::new();
     for task in job["tasks"].as_array().into_iter().flatten() {
         let name = task["task"].as_str().unwrap_or_default();
@@ -194,20 +269,24 @@ async fn show(call: Call) -> Answer {
             statuses.push(value!({
                 "taskIndex": index.parse::<u32>().unwrap_or_default(),
                 "taskState": task_word(task["state"].as_str().unwrap_or_default()),
+                "attemptId": task["attempt"].as_u64().unwrap_or(1).saturating_sub(1),
                 "containerId": task["container"],
                 "containerIp": task["address"],
-                "containerPorts": task["ports"],
-                "containerGpus": task["gpus"],
+                "containerPorts": task["ports"].as_object().cloned().unwrap_or_default(),
+                "containerGpus": gpus_of(task),
                 "containerLog": format!("/api/v1/jobs/{id}/logs?task={name}"),
                 "containerExitCode": task["exit_code"],
             }));
         }
     }
-    let mut status = summary(&job, &call.server.user);
+    let mut status = summary(&call, &job);
     status["totalTaskNumber"] = value!(job["tasks"].as_array().map_or(0, Vec::len));
     status["totalTaskRoleNumber"] = value!(roles.len());
-    status["retries"] = value!(job["attempt"].as_u64().unwrap_or(1).saturating_sub(1));
+    status["retries"] = value!(last);
+    status["attemptId"] = value!(last);
+    status["attemptState"] = status["state"].clone();
     status["appId"] = value!(id);
+    status["appCreatedTime"] = status["submissionTime"].clone();
     status["appLaunchedTime"] = value!(millis(&job["started"]));
     status["appCompletedTime"] = value!(millis(&job["ended"]));
     status["appExitDiagnostics"] = job["end"]["explanation"].clone();
@@ -262,6 +341,12 @@ async fn stop(mut call: Call) -> Answer {
     }
     let message = format!("Execute job {} successfully.", call.part("name"));
     Ok(with_status(StatusCode::ACCEPTED, json(&value!({ "message": message }))?))
+}
+
+/// The GPUs of a task, with commas between.
+fn gpus_of(task: &Value) -> Option<String> {
+    let gpus: Vec<&str> = task["gpus"].as_array()?.iter().filter_map(Value::as_str).collect();
+    (!gpus.is_empty()).then(|| gpus.join(","))
 }
 
 fn millis(time: &Value) -> Option<u64> {

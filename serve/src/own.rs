@@ -79,11 +79,23 @@ impl Own {
         &self.0
     }
 
+    /// Whether its words can be those of a process.
+    ///
+    /// # Errors
+    /// One has a NUL.
+    pub(crate) fn check(&self) -> Result<(), Problem> {
+        if self.0.words.iter().any(|word| word.contains('\0')) {
+            return Err(Problem::bad_request("a value has the character NUL"));
+        }
+        Ok(())
+    }
+
     /// Runs it to its end.
     ///
     /// # Errors
     /// It cannot run, or takes too long.
     pub(crate) async fn run(self, limits: &Limits) -> Result<Finished, Problem> {
+        self.check()?;
         let _slot = limits.command().await?;
         let name = self.0.words.first().cloned().unwrap_or_default();
         jobc_process::run(self.0).await.map_err(|why| {

@@ -46,6 +46,11 @@ impl Owners {
         known.owners.get(job).is_some_and(|owner| owner == user)
     }
 
+    /// The user who started a job through this server.
+    pub(crate) fn of_job(&self, job: &str) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).owners.get(job).cloned()
+    }
+
     /// What a request with the same key has started.
     pub(crate) fn of_key(&self, user: &str, [key, body]: &[String; 2]) -> Option<Started> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -24,10 +24,10 @@ pub(crate) struct Document {
     /// What is wrong.
     pub(crate) detail: String,
     /// What to do.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     hints: Vec<String>,
     /// The findings about the job file, as `jobc check --format json` prints them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     diagnostics: Vec<Map<String, Value>>,
     /// After how many seconds another try may succeed.
     #[serde(skip)]

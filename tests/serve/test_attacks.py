@@ -155,6 +155,7 @@ def test_options_are_not_taken_from_requests(service):
         assert service.call("GET", path).status in (400, 404), path
     answer = service.call("POST", "/check", {"text": "version: 1\n", "targets": ["--help"]})
     assert answer.status == 422 or answer.json()["diagnostics"] is not None, answer.text
+    assert service.call("POST", "/jobs/x.1/kill", {"tasks": ["\0"]}).status == 400
     assert "Usage" not in answer.text
 
 

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import shutil
 import subprocess
 import time
 
@@ -210,18 +208,24 @@ def test_run_again_shows_the_difference_first(service):
 
 
 def test_sweep(service):
-    text = "version: 1\nname: swept\nimage: host\nmatrix: {lr: [1, 2]}\nmetrics: {loss: 'loss=([0-9.]+)'}\nroles: {main: {shell: sh, run: 'echo loss=${{ matrix.lr }}'}}\n"
-    answer = service.call("POST", "/jobs", {"text": text})
-    if answer.status == 422:
-        text = text.replace("metrics: {loss: 'loss=([0-9.]+)'}\n", "")
-        answer = service.call("POST", "/jobs", {"text": text})
-    ref = answer.json()["ref"]
+    text = ("version: 1\nname: swept\nimage: host\nmatrix: {lr: [1, 2]}\nmetrics: {loss: {log: 'loss=([0-9.]+)', better: lower}, seen: {log: 'seen=([0-9]+)'}}\n"
+            "roles: {main: {shell: sh, run: 'echo loss=${{ matrix.lr }} seen=3'}}\n")
+    ref = service.ok("POST", "/jobs", {"text": text})["ref"]
     for name in ("swept-0.1", "swept-1.1"):
         service.until(name, "succeeded")
-    jobs = service.ok("GET", f"/sweeps/{ref}")["jobs"]
-    assert [job["values"] for job in jobs] == [{"lr": 1}, {"lr": 2}]
-    assert service.ok("GET", f"/jobs/{ref}") == {"sweep": ref, "jobs": jobs}
+    found = service.ok("GET", f"/sweeps/{ref}")
+    assert [(job["values"], job["metrics"]["loss"]) for job in found["jobs"]] == [({"lr": 1}, 1), ({"lr": 2}, 2)]
+    assert found["better"] == {"loss": "lower"} and service.ok("GET", f"/jobs/{ref}") == found
     assert len(service.ok("GET", f"/jobs?sweep={ref}")["jobs"]) == 2
+    # A job of it that runs again takes its place in the same sweep; the others do not run again.
+    text = text.replace("echo", "sleep 2; echo")
+    again = service.call("POST", "/jobs/swept-1.1/rerun", {"text": text, "confirm": True}, Idempotency_Key="again")
+    assert (again.status, again.json()["ref"]) == (201, ref), again.text
+    assert service.call("POST", "/jobs/swept-1.1/rerun", {"text": text, "confirm": True}, Idempotency_Key="again").json()["created"] is False
+    assert service.call("POST", "/jobs/swept-1.2/rerun", {"confirm": True}).status == 409, "it has not ended"
+    service.until("swept-1.2", "succeeded")
+    assert [job["id"] for job in service.ok("GET", f"/sweeps/{ref}")["jobs"]] == ["swept-0.1", "swept-1.2"]
+    assert service.call("GET", "/jobs/swept-0.2").status == 404
 
 
 def test_host(service):
@@ -235,6 +239,7 @@ def test_host(service):
     assert [file["path"] for file in found["files"]] == ["code/train.py"] and found["params"][0]["name"] == "script"
     assert service.call("GET", "/templates/missing").status == 404
     assert service.ok("GET", "/places/local")["name"] == "local"
+    assert service.ok("GET", "/doctor")["checks"]
 
 
 def websocket(service, path):
@@ -285,33 +290,3 @@ def test_language_server(service):
         text = f"version: 1\nname: x\nroles: {{a: {{uses: {secret}}}}}\n"
         socket.send(json.dumps({"jsonrpc": "2.0", "method": "textDocument/didChange", "params": {"textDocument": document | {"version": 2}, "contentChanges": [{"text": text}]}}))
         assert "hunter2" not in socket.recv(10)
-
-
-@pytest.mark.needs("busybox")
-def test_openpai(service):
-    root = service.directory / "root/bin"
-    root.mkdir(parents=True)
-    shutil.copy2(needs.tool("busybox"), root / "busybox")
-    for name in ("sh", "bash", "echo"):
-        os.symlink("busybox", root / name)
-    assert service.jobc("image", "import", "--tag", "pai:1", str(root.parent)).returncode == 0
-    yaml = ("protocolVersion: 2\nname: Pai_Job\ntype: job\nprerequisites: [{name: i, type: dockerimage, uri: 'pai:1'}]\n"
-            "taskRoles: {worker: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 100, gpu: 0}, commands: [echo hello]}}\n")
-    token = {"Authorization": f"Bearer {service.token}"}
-    answer = service.raw("POST", "/api/v2/jobs", yaml, token | {"Content-Type": "text/yaml"})
-    assert answer.status == 202, answer.text
-    assert service.raw("POST", "/api/v2/jobs", "{", token | {"Content-Type": "text/yaml"}).json()["code"] == "InvalidParametersError"
-    user = service.ok("GET", "/session")["user"]
-    missing = service.raw("GET", f"/api/v2/jobs/{user}~missing", headers=token)
-    assert (missing.status, missing.json()["code"]) == (404, "NoJobError")
-    name = answer.json()["message"].split()[2]
-    shown = service.raw("GET", f"/api/v2/jobs/{name}", headers=token).json()
-    assert shown["jobStatus"]["state"] in ("WAITING", "RUNNING", "SUCCEEDED", "FAILED") and "worker" in shown["taskRoles"]
-    assert service.raw("GET", f"/api/v2/jobs/{user}~Pai_Job", headers=token).status == 200, "by its name there, too"
-    config = service.raw("GET", f"/api/v2/jobs/{name}/config", headers=token)
-    assert config.status == 200 and "protocolVersion: 2" in config.text and "taskRoles:" in config.text, config.text
-    listed = service.raw("GET", "/api/v2/jobs", headers=token).json()
-    assert any(f"{job['username']}~{job['name']}" == name for job in listed)
-    assert service.raw("POST", "/api/v2/jobs", yaml, token | {"Content-Type": "text/yaml"}).json()["code"] == "ConflictJobError"
-    stopped = service.raw("PUT", f"/api/v2/jobs/{name}/executionType", json.dumps({"value": "STOP"}), token | {"Content-Type": "application/json"})
-    assert stopped.status in (202, 409), stopped.text

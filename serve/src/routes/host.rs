@@ -26,7 +26,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answer(object),
         Endpoint::get("/images", "images", "List the images of this host", handler!(images)).answer(list),
         Endpoint::get("/templates", "templates", "List what a job can begin from", handler!(templates))
-            .answer(list),
+            .answer(object),
         Endpoint::get("/templates/{name}", "template", "Show what a job begins with", handler!(template))
             .answer(object),
         Endpoint::get("/doctor", "doctor", "Check what this host supports", handler!(doctor)).answer(object),
