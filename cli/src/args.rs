@@ -355,6 +355,9 @@ pub(crate) enum SchemaArg {
     Plugin,
     /// What commands about jobs print with `--format json`
     Output,
+    /// The REST API of `jobc serve`, as an OpenAPI document
+    #[cfg(all(target_os = "linux", feature = "serve"))]
+    Openapi,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -87,7 +87,7 @@ pub(crate) enum Command {
     ///
     /// `--format json` prints the content of plan.json, `--format yaml` the same as YAML.
     Plan(PlanArgs),
-    /// Print a JSON Schema
+    /// Print a JSON Schema, or the OpenAPI document of `jobc serve`
     Schema {
         /// Schema to print
         #[arg(value_enum, default_value_t = SchemaArg::Job)]

@@ -6,6 +6,7 @@
     reference/errors.md                      every diagnostic code, from `jobc explain`; their pages are compiler/src/diagnostic/codes/*.md
     reference/backends.md                    what each backend can express, from `jobc backends`
     reference/frameworks.md                  the variables of each framework, from `jobc plan`
+    reference/rest-api.md                    the REST API, from `jobc schema openapi`
     reference/systems.md, systems.zh.md      systems by name, from `jobc explain`, in English and in Chinese
     templates/README.md, templates/*         the built-in templates, from `jobc std`
     platforms.md                             what was tested with which release, from seen.json
@@ -184,6 +185,60 @@ def systems(program):
     return "\n".join([*english, ""]), "\n".join([*chinese, ""])
 
 
+def kind(schema):
+    """The type of a value in the API, with a link where the page has it."""
+    if "$ref" in schema:
+        name = schema["$ref"].rsplit("/", 1)[1]
+        return f"[{name}](#{name.lower()})"
+    for choice in ("anyOf", "oneOf"):
+        if choice in schema:
+            return " or ".join(dict.fromkeys(kind(each) for each in schema[choice]))
+    kinds = schema.get("type", "any value")
+    kinds = kinds if isinstance(kinds, list) else [kinds]
+    if "enum" in schema or "const" in schema:
+        return " or ".join(f"`{json.dumps(value)}`" for value in schema.get("enum", [schema.get("const")]))
+    return " or ".join(f"list of {kind(schema['items'])}" if each == "array" and "items" in schema else each for each in kinds)
+
+
+def content_of(part):
+    """What a body or an answer is: the type of its JSON, and other media types."""
+    kinds = [kind(content["schema"]) if media == "application/json" else f"`{media}`" for media, content in part.get("content", {}).items()]
+    return " or ".join(kinds)
+
+
+def rest_api(program):
+    """The REST API: every request by its resource, then every type."""
+    document = json.loads(output(program, "schema", "openapi"))
+    lines = ["# REST API", "", "What `jobc serve` answers, from its OpenAPI 3.1 document: `jobc schema openapi` prints it, and a server has it at",
+             "`/api/v1/openapi.json`. [The guide](../guides/serve.md#the-api) has examples. Errors are a [Document](#document) as",
+             "`application/problem+json`.", "", "## Requests", ""]
+    lines += ["| Request | | Body | Answer |", "|---|---|---|---|"]
+    parameters = {}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            answers = {status: answer for status, answer in operation["responses"].items() if status != "default"}
+            body, made = (content_of(part) for part in (operation.get("requestBody", {}), min(answers.items())[1]))
+            lines.append(f"| `{method.upper()} {path}` | {operation['summary']} | {body} | {made or min(answers)} |")
+            for parameter in operation.get("parameters", []):
+                if parameter["in"] != "path":
+                    text = f"`{parameter['name']}` ({parameter['in']}, {kind(parameter['schema'])}): {parameter.get('description', '')}"
+                    parameters.setdefault(text, []).append(f"`{operation['operationId']}`")
+    lines += ["", "## Parameters", "", "With the operations of the document that have them.", ""]
+    lines += [fields.item(f"{text} {', '.join(names)}") for text, names in parameters.items()] + [""]
+    lines += ["## Types", ""]
+    for name, schema in sorted(document["components"]["schemas"].items()):
+        lines += [f"### {name}", "", schema.get("description", "").replace("\n", " "), ""]
+        required = schema.get("required", [])
+        for field, value in schema.get("properties", {}).items():
+            text = f"`{field}` ({kind(value)}{', required' if field in required else ''})"
+            about = value.get("description", "").replace("\n", " ")
+            lines.append(fields.item(f"{text}: {about}" if about else text))
+        if "properties" not in schema:
+            lines.append(fields.item(kind(schema)))
+        lines.append("")
+    return "\n".join(lines)
+
+
 def cell(text):
     """A text in a table."""
     return text.replace("|", "\\|")
@@ -195,6 +250,7 @@ def made(program):
     reference = {
         "job": fields.page(formats["job"]), "targets-file": fields.page(formats["targets"]), "cli": command_line(program),
         "errors": errors(program), "backends": backends(program), "frameworks": frameworks(program),
+        "rest-api": rest_api(program),
     }
     reference["systems"], reference["systems.zh"] = systems(program)
     catalog, pages = templates(program)

@@ -53,6 +53,8 @@ fn file_name(name: SchemaArg) -> &'static str {
         SchemaArg::Plan => "plan.v1.schema.json",
         SchemaArg::Plugin => "plugin.v1.schema.json",
         SchemaArg::Output => "output.v1.schema.json",
+        #[cfg(all(target_os = "linux", feature = "serve"))]
+        SchemaArg::Openapi => "openapi.v1.json",
     }
 }
 
@@ -64,6 +66,8 @@ fn text(name: SchemaArg) -> Cow<'static, str> {
         SchemaArg::Plan => PLAN_SCHEMA,
         SchemaArg::Plugin => PLUGIN_SCHEMA,
         SchemaArg::Output => OUTPUT_SCHEMA,
+        #[cfg(all(target_os = "linux", feature = "serve"))]
+        SchemaArg::Openapi => return format!("{:#}\n", jobc_serve::openapi_document()).into(),
     };
     match Site::of_build() {
         Some(site) => site.with_address(committed, file_name(name)).into(),
