@@ -1,5 +1,5 @@
 // The page of `jobc serve` in Chromium, with the real server and real jobs. Arguments are the steps to take [default: all].
-// JOBC_PAGE_LINK names a server that runs already, for the development of the page: then no step restarts it.
+// JOBC_PAGE_LINK names a server that runs already, for the development of the page and for other places: then no step restarts it.
 
 import { join } from "node:path";
 import { existsSync } from "node:fs";
@@ -25,7 +25,7 @@ if (!existsSync(join(dist, "index.html.gz"))) {
 
 const STEPS = { ...watching, ...writing, ...states, pictures };
 /** Steps that are taken only when they are named. */
-const NAMED = new Set(["pictures"]);
+const NAMED = new Set(["pictures", "elsewhere"]);
 /** Steps in which requests fail on purpose. */
 const FAILING = new Set(["killed", "readOnly", "signIn"]);
 

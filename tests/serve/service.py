@@ -53,13 +53,14 @@ class Service:
         for path in (self.home, self.open):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), "JOBC_COLOR": "never"}
-        self.process = None
+        self.process, self.program, self.account = None, binary(), None
         if start:
             self.start()
 
     def start(self, *more, environment=None):
         self.log = self.directory / "log"
-        words = [str(binary()), "serve", "--listen", self.listen, "--root", str(self.open), *self.options, *more]
+        prefix = self.account.prefix() if self.account else []
+        words = [*prefix, str(self.program), "serve", "--listen", self.listen, "--root", str(self.open), *self.options, *more]
         with self.log.open("w") as log:
             self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment or self.environment, cwd=self.open)
         deadline = time.monotonic() + SECONDS

@@ -1,41 +1,11 @@
 """The page of `jobc serve` in Chromium: with the real server, real jobs and real clicks (`page.mjs`)."""
 
-import os
-import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 
 import needs
 from harness import REPOSITORY
-
-HERE = Path(__file__).parent
-
-
-@pytest.fixture
-def steps(note):
-    """Takes steps of `page.mjs`, which prints each expectation that does not hold, and how many hold."""
-    needs.tool("node")
-    jobc = Path(os.environ.get("JOBC", REPOSITORY / "target/debug/jobc")).resolve()
-    if not jobc.exists():
-        needs.missing("jobc", "`cargo build`")
-
-    def run(*names, program="page.mjs"):
-        with subprocess.Popen(["node", HERE / program, *names], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, errors="replace", cwd=HERE, env=os.environ | {"JOBC": str(jobc)}) as process:
-            try:
-                output, _ = process.communicate()
-            except BaseException:
-                process.send_signal(signal.SIGINT)  # it closes its browser and its server
-                raise
-        if lacking := needs.found(output):
-            needs.missing(next(iter(lacking)))
-        assert process.returncode == 0, output
-        note(output.splitlines()[-1])
-
-    return run
-
 
 @pytest.mark.duration(60)
 def test_jobs_are_watched_and_stopped(steps):

@@ -5,6 +5,7 @@ import re
 import signal
 import stat
 import time
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +56,26 @@ def test_a_token_in_the_address_is_none(service):
     """Addresses are in logs and referrers."""
     for query in (f"token={service.token}", f"access_token={service.token}"):
         assert service.raw("GET", f"/api/v1/session?{query}").status == 401
+
+
+def test_open_gives_the_browser_a_file_and_no_token(make):
+    """CVE-2026-55169 is a secret that others can read: the words of a program are such a place."""
+    service = make(start=False)
+    browser = service.directory / "bin/xdg-open"
+    browser.parent.mkdir()
+    browser.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" >{service.directory}/opened.new; mv {service.directory}/opened.new {service.directory}/opened\n")
+    browser.chmod(0o755)
+    service.start("--open", environment=service.environment | {"DISPLAY": ":7", "PATH": f"{browser.parent}:{service.environment['PATH']}"})
+    opened = service.directory / "opened"
+    deadline = time.monotonic() + 20
+    while not opened.exists():
+        assert time.monotonic() < deadline, service.log.read_text()
+        time.sleep(0.05)
+    file = Path(opened.read_text().strip())
+    assert f"url={service.link}" in file.read_text() and stat.S_IMODE(file.stat().st_mode) == 0o600
+    service.stop()
+    service.start("--open")
+    assert "no browser was found" in service.log.read_text()
 
 
 def test_guesses_are_refused_and_slowed_down(make):

@@ -102,7 +102,9 @@ for (const [index, text] of ["step 1 loss: 0.5 acc=90%", 'step 2 {"loss": 2.5e-1
 check.equal(metrics.named().map(({ name, series }) => [name, series[0].values]), [["loss", [0.5, 0.25]]], "the numbers of a log");
 const usage = new UsageSeries();
 for (const [second, cpu_usec] of [0, 500_000, 2_500_000].entries()) {
-    usage.add({ time: new Date(second * 1000).toISOString(), task: "a", cpu_usec, memory: 10 });
+    usage.add({ time: new Date(second * 1000).toISOString(), task: "a", cpu_usec, memory: 10, gpu: [{ gpu: "GPU-1", utilization: 90 + second, memory: 5 }] });
 }
 check.equal(usage.cpu()[0].values, [0.5, 2], "CPUs from times");
+check.equal(usage.gpuUtilization().map(({ name, values }) => [name, values]), [["a GPU-1", [90, 91, 92]]], "the use of a GPU");
+check.equal(usage.gpuMemory()[0].values, [5, 5, 5], "the memory of a GPU");
 check.end();

@@ -24,7 +24,8 @@ export class Tab {
         Object.assign(tab, { context, server, errors: [], requests: [] });
         tab.page = await context.newPage();
         tab.page.setDefaultTimeout(SECONDS * 1000);
-        tab.page.on("console", (message) => message.type() === "error" && tab.errors.push(message.text()));
+        // With the address of what was not loaded.
+        tab.page.on("console", (message) => message.type() === "error" && tab.errors.push(`${message.text()} ${message.location().url}`));
         tab.page.on("pageerror", (error) => tab.errors.push(String(error.stack)));
         tab.page.on("request", (request) => tab.requests.push(request.url()));
         return tab;

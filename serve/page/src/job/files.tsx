@@ -11,9 +11,10 @@ import { useDocument } from "../use";
 
 export function Files({ job }: { job: JobDetails }) {
     const [at, open] = useState("");
+    const isHere = !job.id.includes("/");
     const where = `${path("jobs", job.id, "outputs")}${at === "" ? "" : `?${new URLSearchParams({ path: at })}`}`;
-    const { data, problem } = useDocument<OutputList>(where, hasEnded(job) ? null : 5000);
-    const source = useDocument<{ text: string }>(path("jobs", job.id, "source"));
+    const { data, problem } = useDocument<OutputList>(isHere ? where : null, hasEnded(job) ? null : 5000);
+    const source = useDocument<{ text: string }>(isHere ? path("jobs", job.id, "source") : null);
     const files = data?.files ?? [];
     const address = (file: string): string => apiAddress(`${path("jobs", job.id, "outputs")}/${file.split("/").map(encodeURIComponent).join("/")}`);
     const nameOf = (file: string): string => file.split("/").at(-1) ?? file;
@@ -24,6 +25,9 @@ export function Files({ job }: { job: JobDetails }) {
         },
         { key: "size", title: "Size", width: "8em", isNumber: true, cell: ({ size, directory }) => (directory ? "" : bytes(size)) },
     ];
+    if (!isHere) {
+        return <p class="quiet nothing">The files are at the target: <code>jobc copy {job.id}:PATH .</code> copies them.</p>;
+    }
     const parts = at === "" ? [] : at.split("/");
     return (
         <div class="files">

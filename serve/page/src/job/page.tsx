@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { kill, pause, remove, stop, unpause, useMayChange } from "../actions";
-import { apiAddress, path } from "../api";
+import { path } from "../api";
 import { follow } from "../stream";
 import { bytes, count, cpus, duration, fullTime, metric } from "../format";
 import { Later } from "../later";
@@ -141,7 +141,7 @@ function Head({ job, again }: { job: JobDetails; again(): void }) {
                         {!hasEnded(job) && job.state !== "stopping" && <button type="button" class="danger" onClick={() => void stop(job.id).then(then)}>Stop</button>}
                         {!hasEnded(job) && job.state === "stopping" && <button type="button" class="danger" onClick={() => void kill(job.id).then(then)}>Kill</button>}
                         {hasEnded(job) && <button type="button" onClick={() => void remove(job.id).then((done) => done && go("/jobs"))}>Remove</button>}
-                        <a class="button primary" href={`${jobAddress(job.id)}/again`}>Edit and run again</a>
+                        {!job.id.includes("/") && <a class="button primary" href={`${jobAddress(job.id)}/again`}>Edit and run again</a>}
                     </div>
                 )}
             </div>
@@ -177,7 +177,7 @@ function Waits({ job }: { job: JobDetails }) {
     const isWaiting = WAITS.has(job.state) || job.tasks.some(({ state }) => state === "waiting" || state === "pending" || state === "retrying");
     const show = !hasEnded(job) && isWaiting;
     const { data } = useDocument<{ reasons: (Reason | string)[]; estimate?: string | null }>(show ? path("jobs", job.id, "reasons") : null, 3000);
-    const { data: source } = useDocument<{ text: string }>(show ? path("jobs", job.id, "source") : null);
+    const { data: source } = useDocument<{ text: string }>(show && !job.id.includes("/") ? path("jobs", job.id, "source") : null);
     if (!show) {
         return null;
     }
@@ -201,5 +201,3 @@ function Waits({ job }: { job: JobDetails }) {
         </section>
     );
 }
-
-export const reportAddress = (id: string): string => apiAddress(path("jobs", id, "report"));
