@@ -68,7 +68,7 @@ Editor and CI:
   lsp           Start the language server for editors
   mcp           Serve tools to AI agents
   skill         Print how AI agents work with jobc
-  schema        Print a JSON Schema
+  schema        Print a JSON Schema, or the OpenAPI document of `jobc serve`
 
 Host:
   doctor        Check whether this host can run containers, and suggest fixes
