@@ -1,4 +1,4 @@
-//! Removing uploads that are not used any longer.
+//! Removing uploads that are not used.
 //!
 //! An upload stays while a job of this host was made of it, and for some time after its last use; less if all of them are
 //! large. What jobs have written beside its files is not ours, and stays.
