@@ -80,10 +80,16 @@ def test_open_gives_the_browser_a_file_and_no_token(make):
 
 def test_guesses_are_refused_and_slowed_down(make):
     service = make()
-    statuses = [service.raw("POST", "/api/v1/session", json.dumps({"token": "x" * 43})).status for _ in range(300)]
-    assert set(statuses) == {401, 429} and statuses[0] == 401
+    # On one connection, so that a busy host sends more than are let through, too.
+    connection, statuses = service.connection(), []
+    while 429 not in statuses and len(statuses) < 2000:
+        connection.request("POST", "/api/v1/session", json.dumps({"token": "x" * 43}))
+        response = connection.getresponse()
+        response.read()
+        statuses.append(response.status)
+    assert set(statuses) == {401, 429} and len(statuses) > 200, statuses[-1]
     assert service.call("GET", "/session").status == 200, "others are not"
-    assert len(service.audit()) <= 300
+    assert len(service.audit()) <= len(statuses)
 
 
 def test_session_outlives_a_server_that_was_killed(make):
