@@ -78,6 +78,24 @@ impl JobState {
         }
     }
 
+    /// What a sentence about a job says: `is running`, `has succeeded`.
+    pub fn clause(self) -> &'static str {
+        match self {
+            Self::Queued => "is queued",
+            Self::Suspended => "is suspended",
+            Self::Pending => "is pending",
+            Self::Preparing => "is preparing",
+            Self::Running => "is running",
+            Self::Paused => "is paused",
+            Self::Stopping => "is stopping",
+            Self::Succeeded => "has succeeded",
+            Self::Failed => "has failed",
+            Self::TimedOut => "has timed out",
+            Self::Stopped => "was stopped",
+            Self::Lost => "was lost",
+        }
+    }
+
     /// The exit code of `jobc wait` where the end of a job says nothing else.
     pub fn exit_code(self) -> u8 {
         match self {

@@ -305,7 +305,7 @@ def test_paused_tasks_do_nothing_until_they_are_resumed(jobs):
     expect(jobs.call("stop", second))
     expect(jobs.call("exec", name, "loud-0", "true"))
     expect(jobs.call("stop", "tested-long"), out="stopped")
-    expect(jobs.call("pause", name), code=1, error="is stopped, not running")
+    expect(jobs.call("pause", name), code=1, error="was stopped")
 
 
 def test_signals_reach_one_task_and_all(jobs):

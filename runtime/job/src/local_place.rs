@@ -226,7 +226,7 @@ pub fn send(directory: &Directory, request: &Request) -> Result<()> {
         return Err(Error::new(Kind::State, message)
             .help(format!("it may be starting; `jobc kill --force {}` kills it", directory.id)));
     }
-    let message = format!("job `{}` is {}, not running", directory.id, record.state.as_str());
+    let message = format!("job `{}` {}", directory.id, record.state.clause());
     let error = Error::new(Kind::State, message);
     Err(match &record.end {
         Some(end) => error.help(end.explanation.clone()),

@@ -47,7 +47,7 @@ fn hold(args: &PauseArgs, hold: bool) -> Result<ExitCode> {
                 return Ok(None);
             }
             if job.state.is_final() {
-                let message = format!("job `{}` is {}, not running", one.id_of(job), job.state.as_str());
+                let message = format!("job `{}` {}", one.id_of(job), job.state.clause());
                 let error = Error::new(Kind::State, message);
                 return Err(match &job.end {
                     Some(end) => error.help(end.explanation.clone()),

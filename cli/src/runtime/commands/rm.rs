@@ -37,7 +37,7 @@ pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode> {
     }
     let jobs = || found.iter().flat_map(|one| one.members.jobs().iter().map(move |job| (one, job)));
     if let Some((one, job)) = jobs().find(|(_, job)| !args.force && !job.state.is_final()) {
-        let message = format!("job `{}` is {}", one.id_of(job), job.state.as_str());
+        let message = format!("job `{}` {}", one.id_of(job), job.state.clause());
         let error = Error::new(Kind::State, message);
         return Err(error.help("stop it first with `jobc stop`, or remove it with `--force`").into());
     }

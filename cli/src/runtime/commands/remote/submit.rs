@@ -453,7 +453,7 @@ fn announce_existing(runs: &[Run]) {
     let existing: Vec<_> = existing.into_iter().filter(|run| run.is_complete).collect();
     let Some(first) = existing.first() else { return };
     let what = if runs.len() == 1 {
-        format!("this job was submitted before, and is {}", first.state.as_str())
+        format!("this job was submitted before, and {}", first.state.clause())
     } else {
         format!("{} of {} jobs were submitted before", existing.len(), runs.len())
     };
