@@ -214,6 +214,15 @@ impl Submitter<'_> {
             return Ok(Images::ready(false));
         }
         let requests = images::requests(sources, planned, request, sink);
+        let is_checked = !requests.is_empty();
+        if is_checked {
+            let mut assumed = planned.clone();
+            layouts::assume(&mut assumed.jobs, self.directory);
+            let trial = trial(sources, &assumed, request, sink)?;
+            if !trial.map_or(Ok(false), |built| self.is_accepted(&built))? {
+                return Ok(Images::Refused(Outcome::Errors));
+            }
+        }
         let image_root = self.args.image_root.as_deref();
         let built = match images::build(&requests, sources, self.directory, image_root)? {
             Ok(built) => built,
@@ -224,7 +233,7 @@ impl Submitter<'_> {
             }
         };
         let layouts = layouts::provide(&mut planned.jobs, &built, self.directory, image_root)?;
-        Ok(Images::Ready { checked: false, layouts })
+        Ok(Images::Ready { checked: is_checked, layouts })
     }
 
     /// Builds and pushes the images of the jobs, and names them by digest.
