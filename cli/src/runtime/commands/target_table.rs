@@ -2,12 +2,14 @@
 
 pub(crate) mod listing;
 
+use std::cell::RefCell;
 use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use indexmap::IndexMap;
 use jobc_compiler::built_in_targets::built_in_targets;
 use jobc_compiler::diagnostic::{DocumentId, Sink};
+use jobc_compiler::document::{Document, Value};
 use jobc_compiler::source::{Source, Sources};
 use jobc_compiler::{parse, suggest, validate};
 use jobc_place::Place;
@@ -33,6 +35,9 @@ pub(crate) struct TargetTable {
     targets: IndexMap<String, Target>,
     /// The directory of the file.
     directory: Option<Utf8PathBuf>,
+    /// Targets with errors, and what is wrong with them.
+    broken: Vec<String>,
+    findings: RefCell<Option<(Sources, Sink)>>,
 }
 
 impl TargetTable {
@@ -45,7 +50,8 @@ impl TargetTable {
         };
         let Some(path) = path else {
             let built_in = built_in_targets().into_iter().map(|(name, target)| (name.to_owned(), target));
-            return Ok(Self { targets: built_in.collect(), directory: None });
+            let (broken, findings) = (vec![], RefCell::default());
+            return Ok(Self { targets: built_in.collect(), directory: None, broken, findings });
         };
         let mut sources = Sources::new();
         let id = sources.add(Source::new(path.clone(), read(&path).map_err(wrong)?));
@@ -55,13 +61,30 @@ impl TargetTable {
         if let Some(document) = &document {
             sink.locate(DocumentId::Targets, document, &sources);
         }
+        let directory = path.parent().map(Utf8Path::to_owned);
+        if let (None, Some(document)) = (&targets, &document) {
+            let (targets, broken) = without_errors(document);
+            if !targets.is_empty() {
+                for name in &broken {
+                    let message =
+                        format!("the target `{name}` has errors; `jobc targets check {name}` shows them");
+                    terminal::eprint(&container_warning(&message));
+                }
+                return Ok(Self {
+                    targets,
+                    directory,
+                    broken,
+                    findings: RefCell::new(Some((sources, sink))),
+                });
+            }
+        }
         let Some(targets) = targets else {
             report::findings(&sources, sink, FormatArg::Text, true);
             let error = Error::new(Kind::Config, format!("the targets file `{path}` has errors"));
             return Err(Failure::usage_error(error));
         };
-        let directory = path.parent().map(Utf8Path::to_owned);
-        Ok(Self { targets: targets.targets, directory })
+        let (broken, findings) = (vec![], RefCell::default());
+        Ok(Self { targets: targets.targets, directory, broken, findings })
     }
 
     /// The targets with their settings.
@@ -76,6 +99,13 @@ impl TargetTable {
 
     /// The settings of a target that is a cluster.
     fn cluster_target(&self, name: &str) -> Result<&Target> {
+        if self.broken.iter().any(|broken| broken == name) {
+            if let Some((sources, sink)) = self.findings.take() {
+                report::findings(&sources, sink, FormatArg::Text, true);
+            }
+            let error = Error::new(Kind::Config, format!("the target `{name}` has errors"));
+            return Err(Failure::usage_error(error));
+        }
         let known = || suggest::list(self.clusters());
         let Some(target) = self.targets.get(name) else {
             let near = suggest::nearest(name, self.targets.keys().map(String::as_str));
@@ -112,6 +142,30 @@ impl TargetTable {
         let target = self.cluster_target(name)?;
         Ok(target.kubernetes.as_ref().map(Uses::of).unwrap_or_default())
     }
+}
+
+/// The targets of a file that have no errors by themselves, and the names of the others.
+fn without_errors(document: &Document) -> (IndexMap<String, Target>, Vec<String>) {
+    let (mut targets, mut broken) = (IndexMap::new(), vec![]);
+    let entries = |document: &Document| match document.root.get("targets").map(|node| &node.value) {
+        Some(Value::Mapping(entries)) => entries.clone(),
+        _ => vec![],
+    };
+    for one in entries(document) {
+        let name = one.key.clone();
+        let mut alone = document.clone();
+        if let Value::Mapping(root) = &mut alone.root.value {
+            root.retain(|entry| entry.key != "default");
+            for entry in root.iter_mut().filter(|entry| entry.key == "targets") {
+                entry.value.value = Value::Mapping(vec![one.clone()]);
+            }
+        }
+        match validate::targets(&alone, &mut Sink::new()) {
+            Some(found) => targets.extend(found.targets),
+            None => broken.push(name),
+        }
+    }
+    (targets, broken)
 }
 
 /// The error of a target that jobs are not submitted to.
