@@ -2,6 +2,7 @@
 
 use jobc_schema::plan::{ImageSource, JobPlan, SecretPlan};
 use jobc_sys::error::Result;
+use serde::Deserialize;
 
 use super::program::Connection;
 use super::runs::{self, Listing};
@@ -68,7 +69,39 @@ pub(super) fn access(connection: &Connection) -> Result<Vec<AccessCheck>> {
     let is_there = version.status == 0;
     let what = if is_there { version.text().trim().to_owned() } else { "jobc".to_owned() };
     checks.push(check(what, is_there, "everything"));
+    if is_there {
+        checks.extend(of_doctor(&connection.jobc(&["doctor", "--format", "json"])?.stdout));
+    }
     Ok(checks)
+}
+
+/// What `jobc doctor` there says of jobs: they may run, and their limits may not be enforced.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Doctor {
+    checks: Vec<DoctorCheck>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct DoctorCheck {
+    name: String,
+    status: String,
+    found: String,
+}
+
+fn of_doctor(text: &[u8]) -> Vec<AccessCheck> {
+    let doctor: Doctor = serde_json::from_slice(text).unwrap_or_default();
+    let checks = doctor.checks.into_iter().filter_map(|check| {
+        let (needed_for, is_optional) = match check.name.as_str() {
+            "job.run" => ("jobs", false),
+            "job.limits" => ("enforced limits: CPU time, memory and processes of a task", true),
+            _ => return None,
+        };
+        let what = format!("a job as a test: {}", check.found);
+        Some(AccessCheck { what, is_allowed: check.status == "ok", needed_for, is_optional })
+    });
+    checks.collect()
 }
 
 #[cfg(test)]
@@ -76,6 +109,20 @@ mod tests {
     use super::*;
     use crate::machine::submit::tests::plan;
     use serde_json::json;
+
+    #[test]
+    fn a_machine_is_asked_whether_it_enforces_limits() {
+        let text = br#"{"version": 1, "checks": [{"name": "job.run", "status": "ok", "found": "ran"}, {"name": "kernel.release"},
+            {"name": "job.limits", "status": "missing", "found": "no cgroup"}]}"#;
+        let found = of_doctor(text);
+        let shown: Vec<_> =
+            found.iter().map(|check| (check.what.as_str(), check.is_allowed, check.is_optional)).collect();
+        assert_eq!(
+            shown,
+            [("a job as a test: ran", true, false), ("a job as a test: no cgroup", false, true)]
+        );
+        assert_eq!(of_doctor(b"usage").len(), 0);
+    }
 
     #[test]
     fn what_only_this_host_has_is_refused() {
