@@ -21,7 +21,7 @@ pub use kubernetes::{
 };
 pub use openpai::{OpenpaiPriority, OpenpaiRole, OpenpaiStorage, OpenpaiTarget};
 pub use policy::{Policy, SignaturePolicy};
-pub use slurm::{SlurmContainer, SlurmGpu, SlurmTarget, image_file_name};
+pub use slurm::{SlurmContainer, SlurmGpu, SlurmMemory, SlurmTarget, image_file_name};
 pub use ssh::SshTarget;
 
 use crate::scalar::Scalar;

@@ -130,6 +130,11 @@ pub(super) static FORMS: &[PatternForm] = &[
     text(r"^[!-~]+$", "a word", "write one word without spaces"),
     text(r"^/[^\x00-\x1f]*$", "an absolute path", "begin with `/`"),
     text(
+        r"^(~/|/)[^\x00-\x1f]*$",
+        "an absolute path",
+        "begin with `/`, or with `~/` for the home directory there",
+    ),
+    text(
         r"^(auto|none|(~/|/)[^\x00-\x1f]*)$",
         "`auto`, `none` or a path",
         "write `auto`, `none`, or a path that begins with `/` or `~/`",
@@ -152,9 +157,9 @@ pub(super) static FORMS: &[PatternForm] = &[
         "write a number, and `@` with a time, such as `1@60`",
     ),
     text(
-        r"^[A-Za-z0-9][A-Za-z0-9._/+:-]*$",
+        r"^[A-Za-z0-9/][A-Za-z0-9._/+:-]*$",
         "the name of a module",
-        "write it as `module avail` prints it, such as `cuda/12.4`",
+        "write it as `module avail` prints it, such as `cuda/12.4`, or a directory with modules",
     ),
     text(
         r"^[a-z0-9]+/[a-z0-9]+(/v[0-9]+)?$",

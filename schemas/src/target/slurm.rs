@@ -72,6 +72,10 @@ pub struct SlurmTarget {
     #[serde(default)]
     #[schemars(extend("default" = "per-node", "examples" = ["gres"]))]
     pub gpu: SlurmGpu,
+    /// [preview] Option that requests memory, for clusters whose limits are per CPU or per GPU.
+    #[serde(default, skip_serializing_if = "SlurmMemory::is_default")]
+    #[schemars(extend("default" = "per-node", "examples" = ["per-cpu"]))]
+    pub memory: SlurmMemory,
     /// GRES types of GPUs by model, for clusters that name them: `--gpus-per-node=TYPE:N`.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(schema_with = "words", extend("examples" = [{"A100-80GB": "a100"}]))]
@@ -80,9 +84,10 @@ pub struct SlurmTarget {
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(schema_with = "words", extend("examples" = [{"A100-80GB": "a100_80g", "H100": "h100"}]))]
     pub gpu_features: IndexMap<String, String>,
-    /// Directory that all nodes share, for the state and logs of jobs. Default: the directory with `job.sbatch`.
+    /// Directory that all nodes share, for the state and logs of jobs. Default: the directory with `job.sbatch`. `~/` is
+    /// the home directory there, and `$USER` or `%u` the user's name there, so that a team shares one target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^/[^\x00-\x1f]*$"), extend("examples" = ["/scratch/me/jobc"]))]
+    #[schemars(regex(pattern = r"^(~/|/)[^\x00-\x1f]*$"), extend("examples" = ["/scratch/$USER/jobc"]))]
     pub directory: Option<String>,
     /// Directory with the images that containers run from, shared or on each node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,7 +102,7 @@ pub struct SlurmTarget {
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("examples" = [{"imagenet": "/datasets/imagenet"}]))]
     pub storage: IndexMap<String, String>,
-    /// Environment modules to load before anything else.
+    /// Environment modules to load before anything else. A directory is one with modules, as in `MODULEPATH`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "modules", extend("examples" = [["cuda/12.4", "openmpi"]]))]
     pub modules: Vec<String>,
@@ -129,6 +134,19 @@ impl SlurmTarget {
     pub const AUTO: &str = "auto";
     /// The directory of runs on a cluster whose target names none.
     pub const DIRECTORY: &str = "~/.local/state/jobc/slurm";
+
+    /// The words for the user's name in a directory.
+    const USER: [&str; 3] = ["${USER}", "$USER", "%u"];
+
+    /// Whether a directory is another one for each user.
+    pub fn names_user(directory: &str) -> bool {
+        Self::USER.iter().any(|word| directory.contains(word))
+    }
+
+    /// A directory, for a user of this name.
+    pub fn of_user(directory: &str, user: &str) -> String {
+        Self::USER.iter().fold(directory.to_owned(), |text, word| text.replace(word, user))
+    }
 
     /// Whether `jobc submit` puts this program on the cluster.
     pub fn copies_program(&self) -> bool {
@@ -172,6 +190,28 @@ pub enum SlurmGpu {
     PerNode,
     /// `--gres=gpu:N`.
     Gres,
+    /// `--gpus-per-task=N`.
+    PerTask,
+}
+
+/// Option that requests memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SlurmMemory {
+    /// `--mem`.
+    #[default]
+    PerNode,
+    /// `--mem-per-cpu`: the memory of an instance by its CPUs.
+    PerCpu,
+    /// `--mem-per-gpu`: the memory of an instance by its GPUs; `--mem` for one without.
+    PerGpu,
+}
+
+impl SlurmMemory {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+    fn is_default(&self) -> bool {
+        *self == Self::PerNode
+    }
 }
 
 /// The name of an image's file in the directory `images`: other characters than letters, digits, `.`, `-` and `_`
@@ -187,5 +227,5 @@ fn words(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 /// A list of words without spaces.
 fn modules(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({"type": "array", "items": {"type": "string", "pattern": r"^[A-Za-z0-9][A-Za-z0-9._/+:-]*$"}})
+    schemars::json_schema!({"type": "array", "items": {"type": "string", "pattern": r"^[A-Za-z0-9/][A-Za-z0-9._/+:-]*$"}})
 }

@@ -57,6 +57,12 @@ fn about(job: &JobPlan, groups: &[Group<'_>], group: &Group<'_>, file: &str, tex
 fn modules(parts: &Parts<'_>, text: &mut String) {
     if !parts.settings.modules.is_empty() {
         text.push_str("command -v module >/dev/null || . /etc/profile\n");
-        let _ = writeln!(text, "module load {} || exit 125", parts.settings.modules.join(" "));
+        let all = parts.settings.modules.iter().map(String::as_str);
+        let (directories, names): (Vec<&str>, Vec<&str>) = all.partition(|name| name.starts_with('/'));
+        for (verb, words) in [("use", directories), ("load", names)] {
+            if !words.is_empty() {
+                let _ = writeln!(text, "module {verb} {} || exit 125", words.join(" "));
+            }
+        }
     }
 }

@@ -13,6 +13,7 @@ pub(super) fn request(_job: &JobPlan, settings: &SlurmTarget, role: &RolePlan) -
     Some(match settings.gpu {
         SlurmGpu::PerNode => format!("--gpus-per-node={kind}{}", gpu.count),
         SlurmGpu::Gres => format!("--gres=gpu:{kind}{}", gpu.count),
+        SlurmGpu::PerTask => format!("--gpus-per-task={kind}{}", gpu.count),
     })
 }
 

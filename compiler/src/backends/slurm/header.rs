@@ -3,7 +3,7 @@
 use jobc_schema::Pointer;
 use jobc_schema::plan::{ImageSource, JobPlan, RolePlan};
 use jobc_schema::role::RetryScope;
-use jobc_schema::target::{SlurmContainer, SlurmTarget};
+use jobc_schema::target::{SlurmContainer, SlurmMemory, SlurmTarget};
 
 use crate::backend::PartSource;
 use crate::diagnostic::{Diagnostic, Sink, codes};
@@ -61,11 +61,22 @@ pub(super) fn resources(job: &JobPlan, settings: &SlurmTarget, role: &RolePlan) 
     let resources = &role.resources;
     let mut list = vec![];
     list.extend(cpus(role).map(|cpus| format!("--cpus-per-task={cpus}")));
-    list.extend(resources.memory_bytes.map(|bytes| format!("--mem={}M", bytes.div_ceil(MIB))));
+    list.extend(resources.memory_bytes.map(|bytes| memory(settings, role, bytes)));
     list.extend(gpu::request(job, settings, role));
     list.extend(job.disk_bytes(role).map(|bytes| format!("--tmp={}M", bytes.div_ceil(MIB))));
     list.extend(gpu::constraint(settings, role).map(|constraint| format!("--constraint={constraint}")));
     list
+}
+
+/// The option that requests the memory of an instance.
+fn memory(settings: &SlurmTarget, role: &RolePlan, bytes: u64) -> String {
+    let gpus = role.gpus().map(|gpu| u64::from(gpu.count)).filter(|count| *count > 0);
+    let (option, parts) = match (settings.memory, gpus) {
+        (SlurmMemory::PerCpu, _) => ("mem-per-cpu", cpus(role).unwrap_or(1).max(1)),
+        (SlurmMemory::PerGpu, Some(gpus)) => ("mem-per-gpu", gpus),
+        (SlurmMemory::PerNode | SlurmMemory::PerGpu, _) => ("mem", 1),
+    };
+    format!("--{option}={}M", bytes.div_ceil(parts).div_ceil(MIB))
 }
 
 /// The options that a step of a role repeats.
@@ -182,8 +193,12 @@ impl Lines {
         let root = Pointer::ROOT;
         let name = if groups.len() > 1 { format!("{}-{}", job.name, group.name) } else { job.name.clone() };
         self.push(&format!("--job-name={name}"), spec(&root.key("name")));
-        match &settings.directory {
-            Some(directory) => self.push(&format!("--output={directory}/%x-%j.out"), target("directory")),
+        // `sbatch` knows the user's name there, and no home directory.
+        match settings.directory.as_ref().filter(|directory| !directory.starts_with("~/")) {
+            Some(directory) => {
+                let directory = SlurmTarget::of_user(directory, "%u");
+                self.push(&format!("--output={directory}/%x-%j.out"), target("directory"));
+            }
             None => self.push(
                 &format!("--output=../../{}-%j.out", job.target.name),
                 PartSource::Default("beside the directory of the target"),
@@ -219,7 +234,7 @@ impl Lines {
         for option in resources(job, settings, role) {
             let key = match option.split('=').next() {
                 Some("--cpus-per-task") => "cpu",
-                Some("--mem") => "memory",
+                Some("--mem" | "--mem-per-cpu" | "--mem-per-gpu") => "memory",
                 Some("--tmp") if role.resources.disk_bytes.is_none() => {
                     let volume = job.scratch(role).next().map_or("", |(volume, _)| volume);
                     self.push(&option, spec(&root.keys(["data", volume, "source"])));

@@ -25,7 +25,13 @@ impl Parts<'_> {
     /// `jobc` on the nodes, as one word of the shell.
     pub(super) fn program(&self) -> String {
         let path = self.settings.program().unwrap_or_default();
-        path.strip_prefix("~/").map_or_else(|| quote(&path), |rest| format!("\"$HOME\"/{}", quote(rest)))
+        let quoted = |path: &str| {
+            let path = SlurmTarget::of_user(path, "\0");
+            let parts =
+                path.split('\0').map(|part| if part.is_empty() { String::new() } else { quote(part) });
+            parts.collect::<Vec<_>>().join("\"$USER\"")
+        };
+        path.strip_prefix("~/").map_or_else(|| quoted(&path), |rest| format!("\"$HOME\"/{}", quoted(rest)))
     }
 }
 

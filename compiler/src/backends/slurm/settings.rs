@@ -21,15 +21,14 @@ const OWN: &[(&str, &str)] = &[
     ("gpus", "`resources.gpu` of the job"),
     ("gpus-per-node", "`resources.gpu` of the job"),
     ("gpus-per-socket", "`resources.gpu` of the job"),
-    ("gpus-per-task", "`resources.gpu` of the job"),
+    ("gpus-per-task", "`gpu: per-task` of the target"),
     ("gres", "`resources.gpu` of the job"),
-    ("hold", "`submit.sh`"),
     ("job-name", "`name` of the job"),
     ("kill-on-invalid-dep", "`needs` of the job"),
     ("licenses", "`licenses`"),
     ("mem", "`resources.memory` of the job"),
-    ("mem-per-cpu", "`resources.memory` of the job"),
-    ("mem-per-gpu", "`resources.memory` of the job"),
+    ("mem-per-cpu", "`memory: per-cpu` of the target"),
+    ("mem-per-gpu", "`memory: per-gpu` of the target"),
     ("nodes", "`instances` of the job"),
     ("no-requeue", "`retry` of the job"),
     ("ntasks", "`instances` of the job"),
@@ -108,9 +107,14 @@ pub(super) fn check(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sink) {
             "`container: oci` works from 23.02 on; write `container: jobc`".to_owned(),
         ));
     }
-    if settings.directory.as_ref().is_some_and(|directory| directory.contains('%')) {
+    if settings
+        .directory
+        .as_ref()
+        .is_some_and(|directory| SlurmTarget::of_user(directory, "").contains(['%', '$']))
+    {
         let message = "sbatch replaces what follows a `%` in the directory of its output".to_owned();
-        sink.push(error(message, &at.key("directory"), "choose a directory without `%`".to_owned()));
+        let why = "choose a directory without `%` and `$`, but for `$USER` and `%u`".to_owned();
+        sink.push(error(message, &at.key("directory"), why));
     }
     for (option, value) in &settings.extra {
         let place = at.keys(["extra", option]);

@@ -14,6 +14,7 @@ use std::time::Duration;
 use jobc_schema::plan::{JobPlan, Plan, RolePlan};
 use jobc_schema::role::RetryScope;
 use jobc_schema::steps::StepsPlan;
+use jobc_schema::target::SlurmTarget;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::allocation::{ask, base};
@@ -92,7 +93,15 @@ fn supervise(path: &Path, run: Option<&str>) -> Result<u8> {
 fn run_of_sbatch(steps: &StepsPlan, number: &str) -> Result<PathBuf> {
     let here = std::env::current_dir()
         .map_err(|error| file_error("read", Path::new("the current directory"), &error))?;
-    let base = steps.directory.as_ref().map_or_else(|| base(&here), PathBuf::from);
+    let user = std::env::var("USER").unwrap_or_default();
+    let of_user = |directory: &String| {
+        let directory = SlurmTarget::of_user(directory, &user);
+        match directory.strip_prefix("~/").zip(std::env::home_dir()) {
+            Some((rest, home)) => home.join(rest),
+            None => PathBuf::from(directory),
+        }
+    };
+    let base = steps.directory.as_ref().map_or_else(|| base(&here), of_user);
     Ok(base.join(format!("jobc-{number}")))
 }
 
