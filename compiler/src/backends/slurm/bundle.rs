@@ -23,13 +23,3 @@ jobc_image() { # PATH...
   done
 }
 "#;
-
-/// Finds a directory of the node, and of this user alone, where images are unpacked once for all steps.
-pub(super) const STORE: &str = r#"
-jobc_store=${TMPDIR:-/tmp}/jobc-$UID
-(umask 077; mkdir -p "$jobc_store") && [ -O "$jobc_store" ] || {
-  jobc_say "the directory $jobc_store belongs to another user: write another one as \`store\` of the target"
-  exit 125
-}
-jobc_store+=/images
-"#;

@@ -10,25 +10,14 @@ use super::parts::Parts;
 use super::run;
 use super::text::port_sum;
 
-/// The same as `bundle::STORE` in the shell of a task.
-const OWN_STORE: &str = r#"store=${TMPDIR:-/tmp}/jobc-$UID
-(umask 077; mkdir -p "$store") && [ -O "$store" ] || exit 125
-"#;
-
 /// The command of a direct script that runs the bundle of a task.
 pub(super) fn command(parts: &Parts<'_>, role: &RolePlan) -> String {
     let mut run = format!("exec {} run --cgroup inherited", parts.program());
-    let mut before = String::new();
     if run::is_host(parts.job, role) {
         run.push_str(" --root host");
     } else {
-        let store = if let Some(directory) = &parts.settings.store {
-            quote(directory)
-        } else {
-            before.push_str(OWN_STORE);
-            "\"$store\"/images".to_owned()
-        };
-        let _ = write!(run, " ${{root:+--root \"$root\"}} --image-root {store}");
+        run.push_str(" ${root:+--root \"$root\"}");
+        run.push_str(&image_root(parts));
     }
     if run::uses_secrets(role) {
         run.push_str(" --secrets \"$secrets\"");
@@ -38,7 +27,12 @@ pub(super) fn command(parts: &Parts<'_>, role: &RolePlan) -> String {
     }
     let name = &role.name;
     let _ = write!(run, " --id \"$SLURM_JOB_ID-{name}-$SLURM_PROCID-$$\" \"$bundles/{name}-$SLURM_PROCID\"");
-    format!("bash -c {}", quote(&format!("\n{before}{run}\n")))
+    format!("bash -c {}", quote(&run))
+}
+
+/// Where images are unpacked on the nodes; jobc itself chooses a directory for temporary files.
+pub(super) fn image_root(parts: &Parts<'_>) -> String {
+    parts.settings.store.as_ref().map(|store| format!(" --image-root {}", quote(store))).unwrap_or_default()
 }
 
 /// The lines of a direct script that copy the bundles of a role and fill in the addresses.

@@ -164,9 +164,6 @@ fn script(parts: &Parts<'_>, group: &Group<'_>, role: &RolePlan) -> File {
     if body.contains("jobc_secret ") {
         text.push_str(SECRET);
     }
-    if body.contains("jobc_say ") {
-        text.push_str("jobc_say() { echo \"jobc: $*\" >&2; }\n");
-    }
     text.push_str(&body);
     let mut file = File::new(format!("roles/{}.sh", role.name), Content::Text(text));
     file.mode = 0o755;

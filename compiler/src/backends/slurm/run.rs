@@ -18,7 +18,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 use super::parts::Parts;
 use super::shell::{Filling, variable};
 use super::volumes::{self, Places};
-use super::{bundle, header};
+use super::{contained, header};
 
 /// Lets the shell of a script outlive SIGTERM where its program gets it, too: it waits for the program then, which does not
 /// inherit this.
@@ -164,9 +164,9 @@ pub(super) fn apptainer(parts: &Parts<'_>, role: &RolePlan, places: &Places) -> 
 
 fn jobc(parts: &Parts<'_>, role: &RolePlan) -> String {
     let root = if is_host(parts.job, role) {
-        " --root host"
+        " --root host".to_owned()
     } else {
-        " \"${jobc_from[@]}\" --image-root \"$jobc_store\""
+        format!(" \"${{jobc_from[@]}}\"{}", contained::image_root(parts))
     };
     let secrets = if uses_secrets(role) { " --secrets \"$jobc_secrets\"" } else { "" };
     let mpi = if is_mpi_step(parts.job, role) { " --mpi" } else { "" };
@@ -189,7 +189,7 @@ pub(super) fn uses_secrets(role: &RolePlan) -> bool {
     role.env.values().any(|value| matches!(value, EnvPlan::Secret { .. })) || role.files.iter().any(is_secret)
 }
 
-/// The lines that find the files of a role's image, and where they are unpacked; none for the node's own files.
+/// The line that finds the files of a role's image; none for the node's own files.
 pub(super) fn find_root(parts: &Parts<'_>, role: &RolePlan) -> Option<String> {
     let image = parts.job.image_of(role)?;
     if matches!(image.source, ImageSource::Host { .. }) {
@@ -201,11 +201,7 @@ pub(super) fn find_root(parts: &Parts<'_>, role: &RolePlan) -> Option<String> {
     if let Some(directory) = &parts.settings.images {
         places.insert(0, format!("{}/{file}", quote(directory)));
     }
-    let store = match &parts.settings.store {
-        Some(directory) => format!("jobc_store={}\n", quote(directory)),
-        None => bundle::STORE.trim_start().to_owned(),
-    };
-    Some(format!("{store}jobc_image {}", places.join(" ")))
+    Some(format!("jobc_image {}", places.join(" ")))
 }
 
 /// The image as enroot spells it: `REGISTRY#PATH:TAG`, or a file.

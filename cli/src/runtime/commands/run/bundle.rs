@@ -5,6 +5,7 @@
 
 mod external;
 mod interruptible;
+mod node_store;
 mod stored;
 
 use super::job::{note_refused_limits, number_lines};

@@ -12,6 +12,7 @@ use jobc_job::allocate::image::Image;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::signals::Signals;
 
+use super::node_store;
 use crate::args::FormatArg;
 use crate::runtime::args::run::{PullPolicy, RunArgs};
 use crate::runtime::commands::doctor::try_overlay;
@@ -26,7 +27,8 @@ pub(super) struct ProvidedRoot {
     pub(super) pin: Option<ContentPin>,
 }
 
-/// The initial files of the container, if `--image-root` names a store for them.
+/// The initial files of the container, if `--image-root` names a store for them, or this is a step of Slurm, whose node has
+/// one.
 ///
 /// They are those of `choice`, a directory or an archive, or else of the image that the bundle names.
 ///
@@ -39,13 +41,21 @@ pub(super) fn provide(
     choice: Option<&str>,
     signals: &Signals,
 ) -> Result<Option<ProvidedRoot>> {
-    let Some(root) = args.image_root.as_deref().filter(|_| args.sets_image_root()) else {
+    let image = bundle.annotation("dev.jobc.image");
+    let needs_files = match choice {
+        Some(choice) => choice != "host",
+        None => image.is_some_and(|image| image != "host") && !has_own_root(bundle),
+    };
+    let given = args.image_root.clone().filter(|_| args.sets_image_root());
+    let own =
+        if given.is_none() && needs_files && args.inherits_cgroup() { node_store::of_step()? } else { None };
+    let Some(root) = given.or(own) else {
         return match args.pull {
             None => Ok(None),
             Some(_) => Err(unused("--pull", "a bundle without `--image-root`")),
         };
     };
-    let image = bundle.annotation("dev.jobc.image");
+    let root = root.as_path();
     let origin = match (choice, image) {
         (Some("host"), _) | (None, Some("host")) => {
             return Err(unused("--image-root", "a bundle on the files of the host"));
