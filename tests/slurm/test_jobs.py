@@ -271,7 +271,7 @@ def test_a_secret_is_in_a_file_of_its_user_alone(slurm):
     assert not any("s3cret" in text for text in texts), "the value is elsewhere, too"
     # Beside an array `submit.sh` submits that.
     job_file = one("secret-array", "echo ${#TOKEN} ${{ matrix.n }}", more="secrets: {token: {env: TOKEN}}\nmatrix: {n: [1, 2]}")
-    directory = slurm.build("secret-array", job_file + "    env: {TOKEN: '${{ secrets.token }}'}\n")
+    directory = slurm.build("secret-array", job_file + "    env: {TOKEN: '${{ secrets.token }}'}\n", "container: none, jobc: none")
     done = slurm.user("./submit.sh", cwd=directory, TOKEN="value")
     state = slurm.ends(done.stdout.strip())
     said = sorted(path.read_text() for path in (slurm.home / "secret-array/out").glob("*/cluster-*_*.out"))
@@ -366,7 +366,8 @@ def test_texts_reach_tasks_as_they_are_written(slurm):
 
 def test_a_task_that_cannot_start_is_a_failure(slurm):
     """With its reason; it is not a job that was stopped."""
-    directory = slurm.build("unstarted", one("unstarted", "true", 2, more="secrets: {token: {env: TOKEN}}") + "    env: {TOKEN: '${{ secrets.token }}'}\n")
+    directory = slurm.build("unstarted", one("unstarted", "true", 2, more="secrets: {token: {env: TOKEN}}") + "    env: {TOKEN: '${{ secrets.token }}'}\n",
+                            "container: none, jobc: none")
     # Without `submit.sh` nothing has written the secret.
     job = slurm.submit(directory)
     state, shown = slurm.ends(job), slurm.show(job)

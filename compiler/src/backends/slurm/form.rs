@@ -130,6 +130,10 @@ fn needs_more(parts: &Parts<'_>, groups: &[Group<'_>], role: &RolePlan) -> Optio
     if let Some(reason) = of_retry(&role.retry, role.instances) {
         return Some(reason);
     }
+    // Slurm writes to files what a program prints, as it is.
+    if run::uses_secrets(role) && parts.settings.program().is_some() {
+        return Some("values of secrets are left out of its output");
+    }
     let completion = &role.completion;
     if completion.min_failed != Some(1) || completion.min_succeeded.is_some_and(|min| min < role.instances) {
         return Some("`completion` counts the tasks that have ended");
