@@ -19,7 +19,7 @@ use crate::settings;
 /// A hidden command by which this program starts itself, and its function.
 type InternalCommand = (&'static str, fn(std::env::ArgsOs) -> ExitCode);
 
-const INTERNAL_COMMANDS: [InternalCommand; 12] = [
+const INTERNAL_COMMANDS: [InternalCommand; 13] = [
     (jobc_container::probe::COMMAND, jobc_container::probe::main),
     (jobc_job::network::COMMAND, jobc_job::network::hold),
     (jobc_image::unpack::COMMAND, jobc_image::unpack::become_worker),
@@ -30,6 +30,7 @@ const INTERNAL_COMMANDS: [InternalCommand; 12] = [
     (start::COMMAND, supervise),
     (jobc_job::node::front::COMMAND, jobc_job::node::front::main),
     (jobc_job::node::agent::COMMAND, jobc_job::node::agent::main),
+    (jobc_job::node::events::COMMAND, jobc_job::node::events::main),
     (jobc_job::node::SUPERVISE, on_nodes::main),
     (super::plugin_sandbox::COMMAND, super::plugin_sandbox::main),
 ];

@@ -2,7 +2,7 @@
 
 mod changes;
 mod detail;
-mod events;
+pub(crate) mod events;
 mod exec;
 mod logs;
 mod tasks;

@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub(crate) mod allocation;
+pub mod events;
 pub mod front;
 pub(crate) mod run;
 

@@ -15,7 +15,7 @@ use crate::logs::Watch;
 const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 /// Reads what there is, and with `follow`, which says whether the job has ended, what comes until then.
-pub(super) fn read(
+pub(crate) fn read(
     directory: &Directory,
     follow: Option<&dyn Fn() -> Result<bool>>,
     output: &mut dyn FnMut(&Event) -> ControlFlow<()>,

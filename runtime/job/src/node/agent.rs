@@ -22,6 +22,7 @@ use crate::program::ProgramProcesses;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::pid_namespace;
 use jobc_sys::signals::{Signal, Signals, with_none_blocked};
+use jobc_sys::syscall::ended::{self, EndedUsage};
 
 /// The hidden command: `jobc step-task [--ready] [--rank] PROCTRACK SCRIPT ADDRESSES`.
 pub const COMMAND: &str = "step-task";
@@ -120,6 +121,7 @@ impl Agent {
                 self.probe = None;
                 report(if status.success() { "ready" } else { "not-ready" });
             }
+            let used = program.as_ref().and_then(|program| ended::usage(program.as_fd()).ok().flatten());
             if let Some(program) = &mut self.program
                 && let Ok(Some(status)) = program.try_wait()
             {
@@ -129,7 +131,10 @@ impl Agent {
                 kill_below(std::process::id());
                 let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(255);
                 remove_scratch();
-                report(&format!("ended {code} {} {node}", status.signal().unwrap_or(0)));
+                let EndedUsage { cpu_usec, largest_resident_bytes, read_bytes, written_bytes } =
+                    used.unwrap_or_default();
+                let used = format!("{cpu_usec} {largest_resident_bytes} {read_bytes} {written_bytes}");
+                report(&format!("ended {code} {} {node} {used}", status.signal().unwrap_or(0)));
                 return Ok(u8::try_from(code).unwrap_or(u8::MAX));
             }
         }

@@ -27,6 +27,7 @@ use jobc_container::process::Exit;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::TaskId;
 use jobc_sys::signals::{Signal, with_none_blocked};
+use jobc_sys::syscall::ended::EndedUsage;
 
 /// How many steps are created at once: each waits for its node, and one that waits for another keeps no third back.
 const MAX_THREADS: usize = 256;
@@ -106,6 +107,7 @@ impl TaskSpawner for StepSpawner {
             reports: Vec::new(),
             exit: None,
             is_out_of_memory: false,
+            used: None,
         };
         Ok(PendingTask {
             process: Box::new(process),
@@ -167,6 +169,8 @@ struct StepProcess {
     exit: Option<Exit>,
     /// Slurm says that it used more memory than it may.
     is_out_of_memory: bool,
+    /// What its program has used on the node, by the agent.
+    used: Option<EndedUsage>,
 }
 
 impl StepProcess {
@@ -236,7 +240,7 @@ impl TaskProcess for StepProcess {
         if stream != 0 {
             return Cow::Owned(self.without_slurm(bytes));
         }
-        let Self { frames, reports, exit, ranks, ready, .. } = self;
+        let Self { frames, reports, exit, ranks, ready, used, .. } = self;
         let rank = |node: Option<&str>| {
             let index = ranks.iter().position(|rank| Some(rank.as_str()) == node)?;
             Some((u32::try_from(index).ok()?, node?.to_owned()))
@@ -260,7 +264,9 @@ impl TaskProcess for StepProcess {
                 (Some("not-ready"), _) => reports.push(TaskReport::NotReady),
                 (Some("ended"), code) => {
                     let end = code.and_then(|code| end_of(code, words.next()));
-                    if let (Some(end), Some((rank, _))) = (end, rank(words.next())) {
+                    let node = words.next();
+                    add_usage(used, words);
+                    if let (Some(end), Some((rank, _))) = (end, rank(node)) {
                         reports.push(TaskReport::RankEnded { rank, code: end.code() });
                     }
                     // That of the first rank that fails, which ends the others.
@@ -275,6 +281,10 @@ impl TaskProcess for StepProcess {
 
     fn take_reports(&mut self) -> Vec<TaskReport> {
         std::mem::take(&mut self.reports)
+    }
+
+    fn ended_usage(&self) -> Option<EndedUsage> {
+        self.used
     }
 
     fn end_note(&self) -> Option<String> {
@@ -314,6 +324,17 @@ fn end_of(code: &str, signal: Option<&str>) -> Option<Exit> {
     }
 }
 
+/// Adds what a program or a rank has used: microseconds, then bytes of memory, read and written.
+fn add_usage<'a>(used: &mut Option<EndedUsage>, words: impl Iterator<Item = &'a str>) {
+    let numbers: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+    let [cpu, memory, read, written] = numbers[..] else { return };
+    let used = used.get_or_insert_default();
+    used.cpu_usec += cpu;
+    used.largest_resident_bytes = used.largest_resident_bytes.max(memory);
+    used.read_bytes += read;
+    used.written_bytes += written;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -324,6 +345,16 @@ mod tests {
         assert_eq!(end_of("137", Some("9")), Some(Exit::Signal(9)));
         assert_eq!(end_of("", None), None);
         assert_eq!((lost(Some(1)), lost(Some(137)), lost(None)), (LOST, 137, LOST));
+    }
+
+    #[test]
+    fn usage_is_that_of_the_program_on_its_node() {
+        let mut used = None;
+        for line in ["5 100 1 2", "7 50 1 0", "", "x"] {
+            add_usage(&mut used, line.split(' '));
+        }
+        let sum = EndedUsage { cpu_usec: 12, largest_resident_bytes: 100, read_bytes: 2, written_bytes: 2 };
+        assert_eq!(used, Some(sum));
     }
 
     #[test]
