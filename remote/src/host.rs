@@ -19,6 +19,7 @@ mod store;
 mod tree;
 
 pub use machine::Host;
+pub(crate) use machine::run_here;
 pub use output::Output;
 pub use program::Program;
 pub use running::{Running, Stream, Streams};

@@ -4,9 +4,8 @@
 //! numbers of its Slurm jobs, and the state that its scripts write ([`snapshot`]). Slurm forgets jobs that have ended;
 //! the directory does not. So the directory is read first, then `squeue` for all jobs together ([`queue`]), and
 //! `scontrol` and `sacct` for what is still unknown. [`group`], [`state`], [`tasks`] and [`why`] are pure functions
-//! over these answers. [`cluster`] puts them together.
-//!
-//! The code on the host is bash, in the files next to this one: one call for each request.
+//! over these answers. [`cluster`] puts them together. What is done on the host is in [`login`], and what is done on a
+//! node beside a task in [`node`].
 
 mod access;
 mod array;
@@ -18,20 +17,20 @@ mod exec;
 mod files;
 mod group;
 mod hostlist;
+pub mod login;
 mod logs;
+mod node;
 mod output;
 mod port_forward;
 mod ports;
 mod problems;
 mod queue;
 mod record;
-mod shell;
 mod snapshot;
 mod state;
 mod submit;
 mod tasks;
 mod time;
-mod upload;
 mod usage;
 mod why;
 

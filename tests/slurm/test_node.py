@@ -107,6 +107,9 @@ roles:
     assert record["state"] == "succeeded" and record["tasks"][0]["ready"], record
     events = place.jobc("events", handle)
     assert "client-0" in events, events
+    shown = [json.loads(line) for line in place.jobc("events", "--format", "json", handle).splitlines()]
+    kinds = {event["event"] for event in shown if event.get("task") == "client-0"}
+    assert {"started", "ended"} <= kinds, shown
 
 
 def test_a_task_is_tried_again_by_its_exit_code(slurm):

@@ -28,6 +28,7 @@ default: [cluster]
 targets:
   cluster: {{backends: [oci, slurm], ssh: {{host: login}}, slurm: {{directory: {directory}}}}}
   bare: {{backends: [slurm], ssh: {{host: login}}, slurm: {{directory: {directory}, container: none}}}}
+  closed: {{backends: [slurm], ssh: {{host: login}}, slurm: {{directory: {directory}, container: none, jobc: none}}}}
   nowhere: {{backends: [slurm], ssh: {{host: ssh://127.0.0.1:1}}, slurm: {{container: none}}}}
 """
 
@@ -133,6 +134,12 @@ def test_a_job_runs_there_with_its_data_and_its_secret(client):
     assert detail["state"] == "failed" and detail["message"] == "task `main-1` ended with exit code 3", detail
     events = client.jobc("events", handle)[0]
     assert "Submitted" in events and "Ended" in events, events
+    result = client.shared / "outputs/life/result"
+    assert f"output {result}" in re.sub(" +", " ", client.jobc("inspect", handle)[0]), client.jobc("inspect", handle)[0]
+    client.jobc("copy", handle, "main-1:/out/1", client.work / "kept")
+    assert (client.work / "kept").read_text() == "kept\n", "an output after the end"
+    refused = client.jobc("copy", handle, "main-1:/etc/hostname", client.work / "kept", code=None)[1]
+    assert "does not run" in refused, refused
     assert handle in client.jobc("ps", "--all", "--target", "cluster", "--quiet")[0].split(), "it is not listed"
     assert "main-1" in client.jobc("report", handle, "--output", "-")[0], "no report"
     owners = {path.stat().st_uid for path in client.run_of(handle).rglob("*") if path.is_file()}
@@ -228,5 +235,7 @@ def test_one_connection_serves_all_commands(client):
     assert client.sshd.connections() <= 1, f"{client.sshd.connections()} connections\n{client.sshd.log()[-2000:]}"
     calls = [call for call in client.sshd.calls() if " -- login " in call and not call.startswith("-G")]
     assert calls and all("-a " in call and "ForwardAgent=no" in call for call in calls), f"{calls[-1:]}"
+    _, errors = client.jobc("ps", "--target", "closed", code=None)
+    assert "slurm.jobc" in errors and "may not run on the cluster" in errors, errors
     _, errors = client.jobc("ps", "--target", "nowhere", code=None)
     assert "connection refused" in errors and "help:" in errors, errors

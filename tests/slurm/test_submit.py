@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -439,6 +440,25 @@ def test_targets_free_shows_partitions(slurm):
 def test_targets_check_finds_the_cluster(slurm):
     checks = slurm.user(slurm.program, "targets", "check", "cluster", cwd=Place(slurm, "checked", one("checked", "true")).cwd)
     assert checks.returncode == 0 and "slurm-wlm 22.05" in checks.stdout and "MISSING" not in checks.stdout, checks
+
+
+@TOGETHER
+def test_a_team_shares_a_targets_file(slurm):
+    """Each user has a directory, and an error in one target is about that one."""
+    place = Place(slurm, "team", one("team", "echo hi"), "container: none, directory: {directory}/$USER")
+    handle = place.submit()
+    place.jobc("wait", handle)
+    assert (place.directory / slurm.account.name / "runs" / handle.split("/")[1] / "job.json").is_file()
+    assert lines_of(place.jobc("logs", handle), "main-0") == ["hi"]
+    targets = place.cwd / "targets.yaml"
+    targets.write_text(targets.read_text() + "  bad: {backends: [slurm], slurm: {directory: here}}\n"
+                       "  full: {backends: [slurm], slurm: {container: none, directory: /proc/x}}\n")
+    done = place.jobc("ps", "--target", "cluster", "--all", "--quiet", code=None)
+    assert done.stdout.split() == [handle] and "the target `bad` has errors" in done.stderr, done
+    done = place.jobc("ps", "--target", "bad", code=None)
+    assert done.returncode == 2 and "`here` is not an absolute path" in done.stdout + done.stderr, done
+    done = place.jobc("targets", "check", "full", code=None)
+    assert done.returncode == 1 and re.search("MISSING *writable directory /proc/x: no such file or directory", done.stdout), done
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use jobc_job::supervisor::{on_nodes, start};
 use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
+use jobc_remote::slurm::login;
 use jobc_terminal::{eprint, report_panic};
 
 use super::args::RunCommand;
@@ -19,7 +20,7 @@ use crate::settings;
 /// A hidden command by which this program starts itself, and its function.
 type InternalCommand = (&'static str, fn(std::env::ArgsOs) -> ExitCode);
 
-const INTERNAL_COMMANDS: [InternalCommand; 13] = [
+const INTERNAL_COMMANDS: [InternalCommand; 14] = [
     (jobc_container::probe::COMMAND, jobc_container::probe::main),
     (jobc_job::network::COMMAND, jobc_job::network::hold),
     (jobc_image::unpack::COMMAND, jobc_image::unpack::become_worker),
@@ -32,6 +33,7 @@ const INTERNAL_COMMANDS: [InternalCommand; 13] = [
     (jobc_job::node::agent::COMMAND, jobc_job::node::agent::main),
     (jobc_job::node::events::COMMAND, jobc_job::node::events::main),
     (jobc_job::node::SUPERVISE, on_nodes::main),
+    (login::COMMAND, login::main),
     (super::plugin_sandbox::COMMAND, super::plugin_sandbox::main),
 ];
 

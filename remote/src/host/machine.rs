@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::TcpStream;
+use std::process::Command;
 use std::time::Duration;
 
 use jobc_sys::error::{Error, Kind, Result};
@@ -18,6 +19,12 @@ pub enum Host {
     Local,
     /// Another host.
     Ssh(Ssh),
+}
+
+/// Runs a command of this host to its end, with bytes to read or nothing.
+pub(crate) fn run_here(command: Command, stdin: Option<&[u8]>, timeout: Duration) -> Result<Output> {
+    let bytes = stdin.map(|bytes| move |output: &mut dyn io::Write| output.write_all(bytes));
+    process::run(command, bytes.as_ref().map(|write| write as Input<'_>), timeout)
 }
 
 impl Host {

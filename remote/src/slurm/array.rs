@@ -4,16 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::access::Access;
-use super::upload::Archive;
-use super::{shell, submit};
+use super::login::{SubmitArray, Submitted};
+use super::submit;
 use crate::built::BatchScript;
 use crate::place::{Submission, SubmitError};
-
-const ARRAY: &str = include_str!("array.sh");
-/// The exit code when `sbatch` refuses the array.
-const REFUSED: i32 = 43;
-/// The exit code when some of the runs are those of another submission.
-const OTHERS: i32 = 46;
 
 /// Submits all jobs as arrays; false if they cannot be.
 pub(crate) fn submit(access: &Access, submissions: &[Submission<'_>]) -> Result<bool, SubmitError> {
@@ -37,29 +31,26 @@ fn submit_part(
     previous: &str,
 ) -> Result<bool, SubmitError> {
     let leader = &submissions[0];
-    let mut archive = Archive::default();
-    for submission in submissions {
-        submit::add(&mut archive, access, submission)?;
-    }
-    let names: Vec<&str> = submissions.iter().map(|one| one.built.plan.name.as_str()).collect();
-    archive.file(&format!("{}/array.sbatch", names[0]), 0o755, script.as_bytes());
-    archive.file(&format!("{}/array", names[0]), 0o644, format!("{}\n", names.join("\n")).as_bytes());
-    archive.file(&format!("{}/array.new", names[0]), 0o644, b"complete\n");
-    let limit = leader.built.plan.max_parallel.map(|limit| limit.to_string()).unwrap_or_default();
-    let directory = submit::working_directory();
-    let after = if limit.is_empty() { "" } else { previous };
+    let runs = submissions.iter().map(|one| submit::new_run(access, one));
+    let runs = runs.collect::<Result<Vec<_>, _>>()?;
+    let limit = leader.built.plan.max_parallel;
     let program = access.program_of(&leader.built.scripts)?;
-    let mut words = vec![program.as_str(), leader.identity.label(), directory.as_str(), &limit, after];
-    words.extend(&names);
-    let output = submit::run(access, ARRAY, &words, &archive.finish())?;
-    if output.status == REFUSED {
-        return Err(SubmitError::Refused(submit::refused(&leader.built.scripts, &output.text())));
+    let question = || SubmitArray {
+        program: program.clone(),
+        plan: leader.identity.label().to_owned(),
+        cwd: submit::working_directory(),
+        limit,
+        after: limit.and((!previous.is_empty()).then(|| previous.to_owned())),
+        script: script.to_owned(),
+        runs: runs.clone(),
+    };
+    match access.ask_with_program("submit the jobs of the matrix", question)? {
+        Submitted::Done => Ok(true),
+        Submitted::Taken => Ok(false),
+        Submitted::Refused { words, .. } => {
+            Err(SubmitError::Refused(submit::refused(&leader.built.scripts, "job", &words)))
+        }
     }
-    if output.status == OTHERS {
-        return Ok(false);
-    }
-    shell::check("submit the jobs of the matrix", &output)?;
-    Ok(true)
 }
 
 /// The script of the array: the request that all jobs share; each task runs the script of its job.

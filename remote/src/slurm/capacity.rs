@@ -3,16 +3,13 @@
 use jobc_sys::error::Result;
 
 use super::access::Access;
-use super::shell;
+use super::login::Capacities;
 use crate::place::{Amount, Capacity};
-
-const CAPACITY: &str = include_str!("capacity.sh");
 
 /// A row for each partition, in Slurm's order.
 pub(crate) fn of_cluster(access: &Access) -> Result<Vec<Capacity>> {
-    let text = shell::text(access, "ask Slurm what is free", CAPACITY, &[])?;
-    let parts = shell::parts(&text);
-    Ok(read(parts[0], parts.get(1).copied().unwrap_or_default()))
+    let (nodes, waiting) = access.ask("ask Slurm what is free", Capacities)?;
+    Ok(read(&nodes, &waiting))
 }
 
 fn read(nodes: &str, waiting: &str) -> Vec<Capacity> {

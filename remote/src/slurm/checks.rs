@@ -7,12 +7,11 @@ use jobc_schema::target::SlurmContainer;
 use jobc_sys::error::Result;
 
 use super::access::Access;
-use super::{problems, shell, submit};
+use super::login::{AccessLine, Check, CheckAccess};
+use super::{problems, submit};
 use crate::built::BatchScript;
 use crate::place::{AccessCheck, Problem, Submission};
 
-const CHECK: &str = include_str!("check.sh");
-const ACCESS: &str = include_str!("access.sh");
 /// The longest script that a cluster takes unless it says otherwise (`max_script_size`), in bytes.
 const MAX_SCRIPT: usize = 4 << 20;
 /// The release from which containers of Slurm get the environment of their task.
@@ -85,16 +84,11 @@ pub(crate) fn check(access: &Access, checked: &Checked, submission: &Submission<
 }
 
 fn ask(access: &Access, scripts: &[BatchScript]) -> Result<Vec<Problem>> {
-    let lengths: Vec<String> = scripts.iter().map(|script| script.text.len().to_string()).collect();
-    let words: Vec<&str> = lengths.iter().map(String::as_str).collect();
-    let texts: String = scripts.iter().map(|script| script.text.as_str()).collect();
-    let output = shell::run(access, CHECK, &words, Some(texts.as_bytes()))?;
-    shell::check("check the job with Slurm", &output)?;
-    let text = output.text();
-    let parts = shell::parts(&text);
-    let facts = ClusterFacts::parse(parts[0]);
+    let texts = scripts.iter().map(|script| script.text.clone()).collect();
+    let (facts, answers) = access.ask("check the job with Slurm", Check(texts))?;
+    let facts = ClusterFacts::parse(&facts);
     let mut found = releases(&facts, access);
-    for (script, answer) in scripts.iter().zip(parts.iter().skip(1)) {
+    for (script, answer) in scripts.iter().zip(&answers) {
         if script.text.len() > facts.max_script() {
             found.push(Problem {
                 is_warning: false,
@@ -117,8 +111,8 @@ fn ask(access: &Access, scripts: &[BatchScript]) -> Result<Vec<Problem>> {
         }
         let own = limits(&facts, script);
         // Slurm's own message says less.
-        if own.iter().all(|problem| problem.is_warning) && !answer.trim_end().ends_with("exit 0") {
-            found.push(problems::of_sbatch(answer, script));
+        if own.iter().all(|problem| problem.is_warning) && !answer.is_ok {
+            found.push(problems::of_sbatch(&answer.words, &answer.out, script));
         }
         found.extend(own);
     }
@@ -230,32 +224,28 @@ fn minutes(text: &str) -> Option<u64> {
 
 /// The user's prerequisites on the cluster, and whether they exist.
 pub(crate) fn access(access: &Access) -> Result<Vec<AccessCheck>> {
-    let container = access.settings.container.as_str();
-    let images = access.settings.images.as_deref().unwrap_or_default();
-    let partition = access.settings.partition.as_deref().unwrap_or_default();
     // A copy of this program gets there with the first job.
     let program = access.settings.program().filter(|_| !access.settings.copies_program()).unwrap_or_default();
-    let words = [container, images, partition, &program];
-    let text = shell::text(access, "check the cluster", ACCESS, &words)?;
-    Ok(text.lines().filter_map(access_check).collect())
+    let question = CheckAccess {
+        container: access.settings.container.as_str().to_owned(),
+        images: access.settings.images.clone().unwrap_or_default(),
+        partition: access.settings.partition.clone().unwrap_or_default(),
+        program,
+    };
+    Ok(access.ask("check the cluster", question)?.into_iter().map(access_check).collect())
 }
 
-/// A line of the script: `ok|no KEY WHAT`.
-fn access_check(line: &str) -> Option<AccessCheck> {
-    let mut words = line.splitn(3, ' ');
-    let is_allowed = words.next()? == "ok";
-    let (key, what) = (words.next()?, words.next()?);
-    let (needed_for, is_optional) = match key {
+fn access_check(line: AccessLine) -> AccessCheck {
+    let (needed_for, is_optional) = match line.key.as_str() {
         "slurm" => ("everything", false),
         "directory" => ("the files, logs and state of jobs", false),
         "partition" => ("jobs of this target", false),
         "container" => ("the containers of jobs", false),
         "program" => ("jobs that Slurm alone does not run", false),
         "images" => ("the images of containers", true),
-        "accounting" => ("the ends of jobs that Slurm has forgotten", true),
-        _ => ("safe submission by several processes at once", true),
+        _ => ("the ends of jobs that Slurm has forgotten", true),
     };
-    Some(AccessCheck { what: what.to_owned(), is_allowed, needed_for, is_optional })
+    AccessCheck { what: line.what, is_allowed: line.is_there, needed_for, is_optional }
 }
 
 #[cfg(test)]
@@ -311,15 +301,5 @@ mod tests {
         ] {
             assert_eq!(minutes(text), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn lines_of_the_access_script_are_checks() {
-        let check = access_check("no container jobc in PATH").unwrap();
-        assert_eq!(
-            (check.what.as_str(), check.is_allowed, check.is_optional),
-            ("jobc in PATH", false, false)
-        );
-        assert!(access_check("ok accounting slurmdbd").unwrap().is_optional);
     }
 }

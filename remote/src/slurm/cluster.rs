@@ -14,10 +14,9 @@ use jobc_sys::error::{Error, Kind, Result};
 
 use super::access::Access;
 use super::checks::Checked;
+use super::login::{Ends, Forget, Hold, Journal, Kill, List, Output, Outputs, Remove, Stop};
 use super::state::Run;
-use super::{
-    array, capacity, checks, events, exec, logs, port_forward, queue, shell, snapshot, submit, time, usage,
-};
+use super::{array, capacity, checks, events, exec, logs, port_forward, submit, time, usage};
 use crate::host::Host;
 use crate::http::Notice;
 use crate::identity::Identity;
@@ -28,15 +27,6 @@ use crate::place::{
 };
 use crate::task_copy::{self, CopyTask};
 
-const LIST: &str = include_str!("list.sh");
-const VERDICT: &str = include_str!("verdict.sh");
-const HOLD: &str = include_str!("hold.sh");
-const STOP: &str = include_str!("stop.sh");
-const KILL: &str = include_str!("kill.sh");
-const REMOVE: &str = include_str!("remove.sh");
-const FORGET: &str = include_str!("forget.sh");
-/// The exit code of `HOLD` when a job that runs can be neither suspended nor started again.
-const NOT_SUSPENDED: i32 = 46;
 /// How often a run is looked at, by how long it was waited for.
 const INTERVALS: [(Duration, Duration); 3] = [
     (Duration::from_mins(1), Duration::from_millis(500)),
@@ -69,45 +59,43 @@ impl Cluster {
 
     /// Runs by name, or all of them, the newest first; what Slurm knows is asked too.
     fn load(&self, names: &[&str], with_tasks: bool) -> Result<Vec<Run>> {
-        let mut words = vec![queue::FORMAT, if with_tasks { "tasks" } else { "" }, ""];
-        words.extend(names);
-        let mut runs = self.read(&words)?;
-        let unknown: Vec<String> = runs
+        let list = || {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            self.read(List { asks_slurm: true, with_tasks, runs: names, job: None })
+        };
+        let mut runs = list()?;
+        let unknown: Vec<(String, String, String)> = runs
             .iter()
             .flat_map(|run| {
-                run.unknown().map(|(group, id)| [run.name.clone(), group.to_owned(), id.to_owned()])
+                run.unknown().map(|(group, id)| (run.name.clone(), group.to_owned(), id.to_owned()))
             })
-            .flatten()
             .collect();
         if !unknown.is_empty() {
-            let words_of: Vec<&str> = unknown.iter().map(String::as_str).collect();
-            shell::text(&self.access, "ask Slurm how jobs ended", VERDICT, &words_of)?;
-            runs = self.read(&words)?;
+            self.access.ask("ask Slurm how jobs ended", Ends(unknown))?;
+            runs = list()?;
         }
         // Their scripts were killed before they could remove them.
         let ended = runs.iter().filter(|run| run.files.has_secrets && run.state().is_final());
-        let ended: Vec<&str> = ended.map(|run| run.name.as_str()).collect();
+        let ended: Vec<String> = ended.map(|run| run.name.clone()).collect();
         if !ended.is_empty() {
-            shell::text(&self.access, "remove the secrets of jobs that have ended", FORGET, &ended)?;
+            self.access.ask("remove the secrets of jobs that have ended", Forget(ended))?;
         }
         Ok(runs)
     }
 
-    fn read(&self, words: &[&str]) -> Result<Vec<Run>> {
-        let text = shell::text(&self.access, "read the jobs of the cluster", LIST, words)?;
-        let parts = shell::parts(&text);
-        let rows = queue::parse(parts.get(1).copied().unwrap_or_default());
-        let files = snapshot::parse(parts[0]);
-        let with_tasks = words.get(1) == Some(&"tasks");
-        let run = |(name, files): (String, _)| Run::of(&name, files, &rows, with_tasks);
-        let mut runs: Vec<Run> = files.into_iter().filter_map(run).collect();
+    fn read(&self, list: List) -> Result<Vec<Run>> {
+        let with_tasks = list.with_tasks;
+        let listed = self.access.ask("read the jobs of the cluster", list)?;
+        let run = |(name, files): (String, _)| Run::of(&name, files, &listed.queue, with_tasks);
+        let mut runs: Vec<Run> = listed.runs.into_iter().filter_map(run).collect();
         runs.sort_by_cached_key(|run| (Reverse((run.record.submitted, run.job_number())), run.name.clone()));
         Ok(runs)
     }
 
     /// A run by its name, without asking Slurm; `None` if it does not exist.
     pub(crate) fn read_run(&self, name: &str) -> Result<Option<Run>> {
-        Ok(self.read(&["", "tasks", "", name])?.pop())
+        let list = List { with_tasks: true, runs: vec![name.to_owned()], ..List::default() };
+        Ok(self.read(list)?.pop())
     }
 
     /// A run by its name or that of its job, with its tasks.
@@ -120,13 +108,29 @@ impl Cluster {
         self.named(name, |name| self.read_run(name))
     }
 
+    /// The directories of the cluster that a run writes to.
+    fn outputs(&self, run: &Run) -> Result<Vec<Output>> {
+        let storage = self.access.settings.storage.iter().map(|(name, path)| (name.clone(), path.clone()));
+        let question = Outputs { run: run.name.clone(), storage: storage.collect() };
+        self.access.ask("find the outputs of the job", question)
+    }
+
+    /// What jobc on the nodes has written of a run.
+    fn journal(&self, run: &Run) -> Result<String> {
+        if run.record.groups.iter().all(|group| group.direct) {
+            return Ok(String::new());
+        }
+        self.access.ask(&format!("read the events of job `{}`", run.name), Journal(run.name.clone()))
+    }
+
     fn named(&self, name: &str, find: impl Fn(&str) -> Result<Option<Run>>) -> Result<Run> {
         // A name that begins with a dot is not the name of a run, and could be `..`.
         let is_name = !name.starts_with('.');
         if is_name && let Some(run) = find(name)? {
             return Ok(run);
         }
-        let of_job = self.read(&["", "", name])?.into_iter().find(|run| run.record.job == name);
+        let list = List { job: Some(name.to_owned()), ..List::default() };
+        let of_job = self.read(list)?.into_iter().find(|run| run.record.job == name);
         let newest = match of_job.filter(|_| is_name) {
             Some(run) => find(&run.name)?,
             None => None,
@@ -233,8 +237,7 @@ impl Place for Cluster {
         let run = self.run(name)?;
         if !run.state().is_final() {
             let stop = format!("stop job `{}`", run.name);
-            let grace = run.record.grace.to_string();
-            shell::text(&self.access, &stop, STOP, &[&run.name, &grace])?;
+            self.access.ask(&stop, Stop { run: run.name.clone(), grace: run.record.grace })?;
         }
         if !request.no_wait {
             self.wait_until_ended(run)?;
@@ -246,8 +249,8 @@ impl Place for Cluster {
         request.of_cluster()?;
         let run = self.run(name)?;
         if !run.state().is_final() {
-            let signal = request.signal.to_string();
-            shell::text(&self.access, &format!("kill job `{}`", run.name), KILL, &[&run.name, &signal])?;
+            let kill = Kill { run: run.name.clone(), signal: request.signal.to_string() };
+            self.access.ask(&format!("kill job `{}`", run.name), kill)?;
         }
         if request.ends_job() {
             self.wait_until_ended(run)?;
@@ -257,25 +260,22 @@ impl Place for Cluster {
 
     fn hold(&self, name: &str, hold: bool) -> Result<()> {
         let run = self.run(name)?;
-        let (what, word) = if hold { ("pause", "hold") } else { ("resume", "release") };
-        let what = format!("{what} job `{}`", run.name);
-        let output = shell::run(&self.access, HOLD, &[&run.name, word], None)?;
-        if output.status == NOT_SUSPENDED {
-            let message =
-                format!("cannot {what}: Slurm lets only operators suspend what runs: {}", output.reason());
+        let what = format!("{} job `{}`", if hold { "pause" } else { "resume" }, run.name);
+        if let Some(why) = self.access.ask(&what, Hold { run: run.name.clone(), hold })? {
+            let message = format!("cannot {what}: Slurm lets only operators suspend what runs: {why}");
             return Err(Error::new(Kind::Unsupported, message).help("a job with `retry: {max: 1, scope: job}` is stopped and starts again at `jobc resume`; this one can be stopped, and submitted again with `--new`"));
         }
-        shell::check(&what, &output)
+        Ok(())
     }
 
     fn delete(&self, name: &str) -> Result<()> {
         let run = self.run(name)?;
         self.stop(&run.name, StopRequest::default())?;
-        shell::text(&self.access, &format!("remove job `{}`", run.name), REMOVE, &[&run.name]).map(drop)
+        self.access.ask(&format!("remove job `{}`", run.name), Remove(run.name.clone()))
     }
 
     fn reasons(&self, name: &str) -> Result<Vec<String>> {
-        Ok(self.inspect(name)?.reasons)
+        Ok(self.run(name)?.reasons())
     }
 
     fn estimate(&self, name: &str) -> Result<Option<String>> {
@@ -289,17 +289,25 @@ impl Place for Cluster {
 
     fn inspect(&self, name: &str) -> Result<JobDetail> {
         let run = self.run(name)?;
-        Ok(JobDetail { reasons: run.reasons(), ..JobDetail::new(run.summary(), run.tasks()) })
+        // A plan that cannot be read leaves them out.
+        let mut outputs: Vec<String> =
+            self.outputs(&run).unwrap_or_default().into_iter().map(|output| output.path).collect();
+        outputs.sort();
+        outputs.dedup();
+        let facts = outputs.into_iter().map(|path| ("output", path)).collect();
+        Ok(JobDetail { reasons: run.reasons(), facts, ..JobDetail::new(run.summary(), run.tasks()) })
     }
 
     fn events(&self, name: &str) -> Result<Vec<Event>> {
-        Ok(events::of_run(&self.run(name)?))
+        let run = self.run(name)?;
+        Ok(events::of_run(&run, &self.journal(&run)?))
     }
 
     fn follow_events(&self, name: &str, output: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()> {
         let mut shown: Vec<Event> = Vec::new();
         self.watch(self.run(name)?, None, &mut |run| {
-            for event in events::of_run(run) {
+            let journal = self.journal(run).unwrap_or_default();
+            for event in events::of_run(run, &journal) {
                 if !shown.contains(&event) {
                     output(&event)?;
                     shown.push(event);
@@ -337,6 +345,21 @@ impl Place for Cluster {
 
     fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied> {
         let run = self.run(name)?;
+        if let Err(ended) = exec::running(&run, Some(&request.task)) {
+            // Outputs are directories of the cluster, which stay.
+            let role = request.task.rsplit_once('-').map_or(request.task.as_str(), |(role, _)| role);
+            let outputs = self.outputs(&run).unwrap_or_default();
+            let of_role = |output: &&Output| output.role == role || output.role == request.task;
+            let place = outputs.iter().filter(of_role).find_map(|output| output.place_of(&request.remote));
+            let Some(remote) = place.filter(|_| !request.into_task && ended.kind == Kind::State) else {
+                return Err(ended);
+            };
+            let exec = |command: &ExecRequest, streams: ExecStreams<'_>| {
+                exec::on_login(&self.access, command, streams)
+            };
+            let request = CopyRequest { remote, ..request.clone() };
+            return task_copy::copy(&CopyTask { name: &request.task, exec: &exec }, &request);
+        }
         let exec = |command: &ExecRequest, streams: ExecStreams<'_>| {
             let command = ExecRequest { task: Some(request.task.clone()), ..command.clone() };
             exec::exec(&self.access, &run, &command, streams)
@@ -378,7 +401,7 @@ impl RemotePlace for Cluster {
     fn runs_of(&self, identity: &Identity) -> Result<Vec<JobSummary>> {
         let is_run = |run: &Run| run.record.job == identity.job && run.record.plan == identity.label();
         // The names of its runs begin with that of the job.
-        let of_job = self.read(&["", "", &identity.job])?;
+        let of_job = self.read(List { job: Some(identity.job.clone()), ..List::default() })?;
         let all = of_job.iter().map(|run| run.name.clone()).collect();
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = Some((identity.job.clone(), all));
         let names: Vec<String> = of_job.into_iter().filter(is_run).map(|run| run.name).collect();

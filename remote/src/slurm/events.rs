@@ -1,12 +1,14 @@
-//! The events of a run, as its scripts wrote them.
+//! The events of a run: those of its Slurm jobs, and those in the records of jobc on the nodes.
 
 use super::snapshot::{GroupChange, TaskChange};
 use super::state::Run;
 use super::{group, time, why};
 use crate::place::Event;
 
-/// The events, the oldest first.
-pub(crate) fn of_run(run: &Run) -> Vec<Event> {
+/// The events, the oldest first. `journal` are lines of the events that jobc on the nodes wrote, which say more of the tasks
+/// that it runs.
+pub(crate) fn of_run(run: &Run, journal: &str) -> Vec<Event> {
+    let journal: Vec<Event> = journal.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let mut found: Vec<(u64, Event)> = Vec::new();
     let mut push = |at: u64, object: &str, is_warning: bool, event: &str, message: String| {
         let event = Event {
@@ -55,7 +57,8 @@ pub(crate) fn of_run(run: &Run) -> Vec<Event> {
             }
         }
     }
-    for (task, events) in &run.files.tasks {
+    let has_journal = |task: &String| journal.iter().any(|event| event.task.as_ref() == Some(task));
+    for (task, events) in run.files.tasks.iter().filter(|(task, _)| !has_journal(task)) {
         for event in events {
             let object = format!("task/{task}");
             match &event.what {
@@ -79,6 +82,7 @@ pub(crate) fn of_run(run: &Run) -> Vec<Event> {
     if let Some(at) = run.files.stopped {
         push(at, "job", false, "Stopped", "by its user".to_owned());
     }
+    found.extend(journal.into_iter().filter_map(|event| Some((time::parse(&event.time).ok()?, event))));
     // Those of the same second stay in the order above: a job is submitted, then starts, then its tasks do.
     found.sort_by_key(|(at, _)| *at);
     found.into_iter().map(|(_, event)| event).collect()

@@ -6,15 +6,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::access::Access;
 use super::group::GroupState;
+use super::login::plain_environment;
 use super::record::GroupRecord;
-use super::shell;
 use super::state::Run;
 use super::tasks::{attempts, last_start};
-use crate::host::{Stream, Streams};
+use crate::host::{Host, Running, Stream, Streams};
 use crate::place::{ExecRequest, ExecStreams};
 use crate::user_side::{self, UserEvent, UserSide};
 
-const EXEC: &str = include_str!("exec.sh");
 /// How often the end of the command is looked for.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
@@ -99,6 +98,28 @@ pub(crate) fn running(run: &Run, word: Option<&str>) -> Result<RunningTask> {
     }
 }
 
+/// Starts a step as its user would outside of any allocation.
+fn start(access: &Access, step: &[String], streams: Streams, terminal: bool) -> Result<Running> {
+    let without: Vec<String> = match access.host {
+        Host::Local => plain_environment().collect(),
+        Host::Ssh(_) => vec![],
+    };
+    let mut words = vec!["env"];
+    words.extend(without.iter().flat_map(|name| ["-u", name]));
+    words.extend(step.iter().map(String::as_str));
+    access.host.start(&words, streams, terminal)
+}
+
+/// Runs a command where Slurm's commands are; returns its exit code.
+pub(crate) fn on_login(access: &Access, request: &ExecRequest, streams: ExecStreams<'_>) -> Result<u8> {
+    let words: Vec<&str> = request.command.iter().map(String::as_str).collect();
+    let stdin = streams.stdin.map_or(Stream::Null, Stream::File);
+    let streams =
+        Streams { stdin, stdout: Stream::File(streams.stdout), stderr: Stream::File(streams.stderr) };
+    let code = access.host.start(&words, streams, false)?.wait()?;
+    Ok(u8::try_from(code).unwrap_or(u8::MAX))
+}
+
 /// Runs the command to its end; returns its exit code.
 pub(crate) fn exec(
     access: &Access,
@@ -112,20 +133,16 @@ pub(crate) fn exec(
         return Err(Error::new(Kind::Unsupported, message).help("use `container: jobc`"));
     }
     let task = running(run, request.task.as_deref())?;
-    let flag = |is_set: bool| if is_set { "yes" } else { "" };
-    let program = access.settings.program().unwrap_or_default();
-    let mut words = vec![
-        task.job.as_str(),
-        &task.node,
-        &task.process,
-        &task.task,
-        if task.is_bare && container == SlurmContainer::Jobc { "none" } else { container.as_str() },
-        &program,
-        flag(request.terminal),
-        flag(streams.stdin.is_some()),
-    ];
+    let is_bare = task.is_bare && container == SlurmContainer::Jobc;
+    let container = if is_bare { "none" } else { container.as_str() };
+    let name = format!("{}-{}", task.job, task.task);
+    let mut words = vec!["exec", &task.process, &name, container, if request.terminal { "tty" } else { "" }];
     let command = user_side::words(request)?;
     words.extend(command.iter().map(String::as_str));
+    let mut options = vec!["--unbuffered"];
+    options.extend(request.terminal.then_some("--pty"));
+    options.extend((!request.terminal && streams.stdin.is_none()).then_some("--input=none"));
+    let step = access.step(&task.job, &task.node, &options, &words)?;
     let stdin = streams.stdin.take().map_or(Stream::Null, Stream::File);
     let command_streams =
         Streams { stdin, stdout: Stream::File(streams.stdout), stderr: Stream::File(streams.stderr) };
@@ -133,7 +150,7 @@ pub(crate) fn exec(
     if let Some(started) = streams.started.take() {
         started()?;
     }
-    let mut running = shell::start(access, EXEC, &words, command_streams, request.terminal)?;
+    let mut running = start(access, &step, command_streams, request.terminal)?;
     if user.ready().is_some() {
         while !running.has_ended() {
             let mut interest: Vec<PollFd<'_>> = user

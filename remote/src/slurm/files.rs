@@ -12,7 +12,7 @@ use jobc_schema::plan::{JobPlan, VolumeKind, VolumeSource};
 use jobc_schema::target::SlurmTarget;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 
-use super::upload::Archive;
+use super::login::NewRun;
 use crate::host::{Host, SendFile, Tree, TreeKind};
 use crate::place::Submission;
 
@@ -77,29 +77,25 @@ impl Contents {
     /// Sends the files that the host lacks, and adds links to them. `directory` is that of all runs there.
     pub(crate) fn add(
         &self,
-        archive: &mut Archive,
+        run: &mut NewRun,
         host: &Host,
-        directory: Option<&str>,
+        directory: &str,
         submission: &Submission<'_>,
     ) -> Result<()> {
-        let store = format!("{}/store", directory.unwrap_or(SlurmTarget::DIRECTORY));
-        let name = &submission.built.plan.name;
-        let mut outputs = String::new();
+        let store = format!("{directory}/store");
         for (path, content) in &self.parts {
             let kept = if matches!(content, Content::Output) {
-                let _ = writeln!(outputs, "{path}");
-                format!("outputs/{}/{path}", submission.identity.job)
+                let output = format!("outputs/{}/{path}", submission.identity.job);
+                run.outputs.push(output.clone());
+                output
             } else {
                 send(host, &store, content)?
             };
             // `runs/NAME/files/a/b` is below the directory by its own depth and three.
             let depth = path.split('/').filter(|part| !part.is_empty()).count();
             let up = "../".repeat(depth + 2);
-            let at = if path.is_empty() { format!("{name}/files") } else { format!("{name}/files/{path}") };
-            archive.link(&at, &format!("{up}{kept}"));
-        }
-        if !outputs.is_empty() {
-            archive.file(&format!("{name}/outputs"), 0o644, outputs.as_bytes());
+            let at = if path.is_empty() { "files".to_owned() } else { format!("files/{path}") };
+            run.link(&at, &format!("{up}{kept}"));
         }
         Ok(())
     }
@@ -134,8 +130,8 @@ fn relative(source: &VolumeSource) -> Option<String> {
 }
 
 /// Sends a file that the host may have; returns where it is below the directory of runs.
-pub(crate) fn send_file(host: &Host, directory: Option<&str>, file: &SendFile) -> Result<String> {
-    let store = format!("{}/store", directory.unwrap_or(SlurmTarget::DIRECTORY));
+pub(crate) fn send_file(host: &Host, directory: &str, file: &SendFile) -> Result<String> {
+    let store = format!("{directory}/store");
     send(host, &store, &Content::File(file.clone()))
 }
 

@@ -12,6 +12,8 @@ pub(crate) enum GroupState {
     Pending,
     /// It runs.
     Running,
+    /// It was started, and an operator has suspended it.
+    Paused,
     /// It has ended.
     Ended(GroupEnd),
     /// Neither its script nor the queue says anything: `scontrol` and `sacct` may.
@@ -125,7 +127,8 @@ fn is_held(row: &QueueRow) -> bool {
 fn of_row(row: &QueueRow, has_started: bool, is_stopped: bool) -> GroupState {
     match row.state.as_str() {
         "PENDING" if is_held(row) => GroupState::Held,
-        "REQUEUE_HOLD" | "SPECIAL_EXIT" | "RESV_DEL_HOLD" | "SUSPENDED" | "STOPPED" => GroupState::Held,
+        "REQUEUE_HOLD" | "SPECIAL_EXIT" | "RESV_DEL_HOLD" => GroupState::Held,
+        "SUSPENDED" | "STOPPED" => GroupState::Paused,
         state if is_waiting(state) => GroupState::Pending,
         state if is_active(state) => GroupState::Running,
         // Its script may be about to write how it ended.
@@ -183,7 +186,7 @@ mod tests {
             ("PENDING", "job requeued in held state", false, GroupState::Held),
             ("CONFIGURING", "", false, GroupState::Pending),
             ("REQUEUED", "", false, GroupState::Pending),
-            ("SUSPENDED", "", false, GroupState::Held),
+            ("SUSPENDED", "", false, GroupState::Paused),
             ("REQUEUE_HOLD", "", false, GroupState::Held),
             ("SPECIAL_EXIT", "", false, GroupState::Held),
             ("RUNNING", "", false, GroupState::Running),

@@ -10,7 +10,7 @@ use super::access::Access;
 use super::cluster::Cluster;
 use super::output::{First, Output, task_of, task_of_record};
 use super::state::Run;
-use super::{snapshot, time};
+use super::time;
 use crate::place::{LogItem, LogRequest};
 
 /// How often new output is looked for.
@@ -62,7 +62,7 @@ pub(crate) fn logs(
         if asked.elapsed() >= QUEUE_INTERVAL {
             asked = Instant::now();
             run = cluster.run(&run.name)?;
-        } else if let Some(files) = snapshot::parse(&files).remove(&run.name) {
+        } else {
             run.update(files);
         }
     }

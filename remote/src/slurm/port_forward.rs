@@ -11,15 +11,14 @@ use rustix::event::PollFlags;
 
 use super::access::Access;
 use super::exec::{RunningTask, running};
+use super::login::Ports;
+use super::ports;
 use super::state::Run;
-use super::{ports, shell};
 use crate::host::{Running, Stream, Streams};
 use crate::local_port;
 use crate::place::{PortForward, PortForwardReport};
 use crate::websocket::wait;
 
-const RELAY: &str = include_str!("relay.sh");
-const PORTS: &str = include_str!("ports.sh");
 /// Ended relays are removed this often.
 const IDLE: Duration = Duration::from_secs(10);
 
@@ -86,7 +85,11 @@ fn relay(access: &Access, task: &RunningTask, port: u16, local: TcpStream) -> Re
     let output: OwnedFd = local.try_clone().map_err(failed)?.into();
     let streams =
         Streams { stdin: Stream::File(local.into()), stdout: Stream::File(output), stderr: Stream::Null };
-    shell::start(access, RELAY, &[&task.job, &task.node, &port.to_string()], streams, false)
+    let port = port.to_string();
+    let step = access.step(&task.job, &task.node, &["--unbuffered"], &["relay", "127.0.0.1", &port])?;
+    let mut words = vec!["relay", &task.node, &port];
+    words.extend(step.iter().map(String::as_str));
+    access.start(&words, streams)
 }
 
 /// Finds the task and its port, and takes the local one.
@@ -101,14 +104,14 @@ fn listen(access: &Access, run: &Run, forward: &PortForward) -> Result<Forwarded
 }
 
 fn port_of_label(access: &Access, run: &Run, task: &RunningTask, label: &str) -> Result<u16> {
-    let text = shell::text(access, "read the ports of the job", PORTS, &[&run.name, &task.group])?;
-    let (addresses, plan) = text.split_once("\x1e\n").unwrap_or((&text, ""));
-    let plan: Plan = serde_json::from_str(plan)
+    let question = Ports { run: run.name.clone(), group: task.group.clone() };
+    let (addresses, plan) = access.ask("read the ports of the job", question)?;
+    let plan: Plan = serde_json::from_str(&plan)
         .map_err(|error| Error::new(Kind::Config, format!("cannot read the plan of the job: {error}")))?;
     let (role, index) = task.task.rsplit_once('-').unwrap_or((&task.task, "0"));
     let index = index.parse().unwrap_or_default();
-    let of_job = || plan.jobs.first().and_then(|job| ports::first_of_job(job, addresses));
-    let first = ports::first(addresses).or_else(of_job).unwrap_or_default();
+    let of_job = || plan.jobs.first().and_then(|job| ports::first_of_job(job, &addresses));
+    let first = ports::first(&addresses).or_else(of_job).unwrap_or_default();
     let number = plan.jobs.first().and_then(|job| ports::number(job, first, role, index, label));
     number.ok_or_else(|| {
         let role = plan.jobs.first().and_then(|job| job.role(role));

@@ -61,7 +61,9 @@ const MESSAGES: &[Row] = &[
 const WAITS: [&str; 2] = ["required node not available", "requested nodes are busy"];
 
 /// The problem of a message of `sbatch`.
-pub(crate) fn of_sbatch(message: &str, script: &BatchScript) -> Problem {
+///
+/// `out` are the nodes that are down or drained, if they may be why it is refused.
+pub(crate) fn of_sbatch(message: &str, out: &str, script: &BatchScript) -> Problem {
     let text = text(message);
     let lower = text.to_ascii_lowercase();
     if let Some(option) = unrecognized(message) {
@@ -72,7 +74,6 @@ pub(crate) fn of_sbatch(message: &str, script: &BatchScript) -> Problem {
             help: Some("remove it from `slurm.extra` of the target".to_owned()),
         };
     }
-    let out = message.lines().find_map(|line| line.strip_prefix("out ")).map(str::trim).unwrap_or_default();
     if !out.is_empty() || WAITS.iter().any(|part| lower.contains(part)) {
         let why = if out.is_empty() { text } else { format!("nodes are down or drained: {out}") };
         return Problem {
@@ -100,11 +101,7 @@ fn text(message: &str) -> String {
             .iter()
             .fold(line, |line, beginning| line.strip_prefix(beginning).unwrap_or(line))
     });
-    let lines: Vec<&str> = lines
-        .filter(|line| {
-            !line.is_empty() && !line.starts_with("exit ") && !line.starts_with("out ") && *line != "out"
-        })
-        .collect();
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     // The last line says what ended it, such as `Invalid partition name specified`.
     let last = lines.last().copied().unwrap_or("no reason was given");
     let mut chars = last.chars();
@@ -138,7 +135,7 @@ mod tests {
                 "`slurm.partition`",
             ),
             (
-                "allocation failure: Requested node configuration is not available\nexit 1\n",
+                "allocation failure: Requested node configuration is not available\n",
                 "Slurm rejects the job: requested node configuration is not available",
                 "`sinfo",
             ),
@@ -150,27 +147,27 @@ mod tests {
             ("sbatch: error: X\n", "Slurm rejects the job: X", ""),
             ("", "Slurm rejects the job: no reason was given", ""),
         ] {
-            let problem = of_sbatch(message, &script());
+            let problem = of_sbatch(message, "", &script());
             assert_eq!(problem.message, text);
             assert!(problem.help.unwrap_or_default().contains(help), "{message}");
         }
         let waits = "allocation failure: Required node not available (down, drained or reserved)\n";
-        let problem = of_sbatch(waits, &script());
+        let problem = of_sbatch(waits, "", &script());
         assert!(problem.is_warning, "{problem:?}");
         assert_eq!(
             problem.message,
             "the job may have to wait: required node not available (down, drained or reserved)"
         );
         let rejected = "allocation failure: Requested node configuration is not available\n";
-        let problem = of_sbatch(&format!("{rejected}out n[0,7]\nexit 1\n"), &script());
+        let problem = of_sbatch(rejected, "n[0,7]", &script());
         assert_eq!(
             (problem.message.as_str(), problem.is_warning),
             ("the job may have to wait: nodes are down or drained: n[0,7]", true)
         );
-        let problem = of_sbatch(&format!("{rejected}out \nexit 1\n"), &script());
+        let problem = of_sbatch(rejected, "", &script());
         assert!(!problem.is_warning && problem.message.ends_with("configuration is not available"));
         let problem =
-            of_sbatch("sbatch: unrecognized option '--frobnicate=1'\nTry \"sbatch --help\"\n", &script());
+            of_sbatch("sbatch: unrecognized option '--frobnicate=1'\nTry \"sbatch --help\"\n", "", &script());
         assert_eq!(problem.message, "Slurm rejects the job: this release has no option `--frobnicate`");
     }
 }

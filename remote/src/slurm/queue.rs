@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::time::seconds;
 
 /// Between the fields: a character that no field has.
@@ -10,7 +12,7 @@ const SEPARATOR: char = '\x1f';
 pub(crate) const FORMAT: &str = "%i\x1f%T\x1f%r\x1f%S\x1f%e\x1f%N\x1f%E\x1f%k\x1f%j";
 
 /// A Slurm job in the queue.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct QueueRow {
     /// `PENDING`, `RUNNING`, ...
     pub(crate) state: String,
@@ -32,7 +34,7 @@ pub(crate) struct QueueRow {
 
 impl QueueRow {
     /// Whether it is a Slurm job of a run, by its name or its comment. Ids repeat after a cluster is set up again. The
-    /// task of an array has the name and comment of the array. `is_of` of the scripts says the same.
+    /// task of an array has the name and comment of the array.
     pub(crate) fn is_of(&self, run: &str) -> bool {
         let follows = |text: &str, between: char| {
             text.strip_prefix(run).is_some_and(|rest| rest.is_empty() || rest.starts_with(between))

@@ -15,12 +15,15 @@ use crate::place::Submission;
 use jobc_place::outline;
 
 /// The options whose lines matter later, because Slurm's reasons are about them.
-const OPTIONS: [&str; 15] = [
+const OPTIONS: [&str; 18] = [
     "job-name",
     "nodes",
     "cpus-per-task",
     "mem",
+    "mem-per-cpu",
+    "mem-per-gpu",
     "gpus-per-node",
+    "gpus-per-task",
     "gres",
     "tmp",
     "time",
@@ -34,7 +37,7 @@ const OPTIONS: [&str; 15] = [
 ];
 
 /// A run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunRecord {
     /// The version of this format.
     pub(crate) version: u32,

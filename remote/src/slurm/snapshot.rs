@@ -1,17 +1,21 @@
-//! The contents of the directories of runs: each file is small, and all are read in one call.
+//! The contents of the directories of runs: each file is small.
 //!
 //! `submitted` and `stopped` say that a submission is complete, and that the user stopped the run. `jobs/GROUP` has the
 //! id of a group's Slurm job, `events/GROUP` its events, and `tasks/TASK` the events of a task.
 
 use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 
 use jobc_place::verdict::Judgment;
+use serde::{Deserialize, Serialize};
 
 use super::record::RunRecord;
 use super::time::seconds;
 
 /// A run as its directory has it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct RunFiles {
     pub(crate) record: Option<RunRecord>,
     /// Whether its submission is complete.
@@ -31,7 +35,7 @@ pub(crate) struct RunFiles {
 }
 
 /// Tasks that did not end by themselves with success.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct TaskError {
     /// Their numbers in the step, which are their indices.
     pub(crate) tasks: Vec<u32>,
@@ -42,7 +46,7 @@ pub(crate) struct TaskError {
 }
 
 /// The events of a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct GroupEvent {
     /// When, in seconds since 1970.
     pub(crate) time: u64,
@@ -50,7 +54,7 @@ pub(crate) struct GroupEvent {
 }
 
 /// Events of a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) enum GroupChange {
     /// Its script started.
     Started {
@@ -81,7 +85,7 @@ pub(crate) enum GroupChange {
 }
 
 /// The events of a task.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct TaskEvent {
     /// When, in seconds since 1970.
     pub(crate) time: u64,
@@ -91,7 +95,7 @@ pub(crate) struct TaskEvent {
 }
 
 /// Events of a task.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) enum TaskChange {
     /// It started.
     Started {
@@ -106,30 +110,64 @@ pub(crate) enum TaskChange {
     Judged(Judgment),
 }
 
-/// The runs by name, from lines `NAME/FILE:LINE` as grep prints them.
-pub(crate) fn parse(text: &str) -> BTreeMap<String, RunFiles> {
-    let mut found: BTreeMap<String, RunFiles> = BTreeMap::new();
-    for line in text.lines() {
-        let Some((path, line)) = line.split_once(':') else { continue };
-        let Some((name, file)) = path.split_once('/') else { continue };
-        let run = found.entry(name.to_owned()).or_default();
+/// The most lines of the output of a batch script that are kept.
+const MAX_ERRORS: usize = 1000;
+
+impl RunFiles {
+    /// Reads the directory of a run.
+    pub(crate) fn read(run: &Path, with_tasks: bool) -> Self {
+        let mut files = Self { has_secrets: run.join("secrets").is_dir(), ..Self::default() };
+        for name in ["job.json", "submitted", "stopped"] {
+            files.add_file(run, name);
+        }
+        for directory in ["jobs", "events"].into_iter().chain(with_tasks.then_some("tasks")) {
+            for name in names(&run.join(directory)) {
+                files.add_file(run, &format!("{directory}/{name}"));
+            }
+        }
+        let outputs = with_tasks.then(|| names(&run.join("out"))).into_iter().flatten();
+        for name in outputs.filter(|name| is_log(name)) {
+            let Ok(file) = File::open(run.join("out").join(&name)) else { continue };
+            let lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
+            let of_slurm =
+                lines.filter(|line| line.starts_with(b"srun: error: ") || line.starts_with(b"slurmstepd"));
+            for line in of_slurm.take(MAX_ERRORS) {
+                files.add(&format!("out/{name}"), &String::from_utf8_lossy(&line));
+            }
+        }
+        files
+    }
+
+    /// Whether the directory has a run, or will have one.
+    pub(crate) fn exists(&self) -> bool {
+        self.record.is_some() || self.is_submitted || !self.jobs.is_empty()
+    }
+
+    fn add_file(&mut self, run: &Path, name: &str) {
+        let Ok(bytes) = fs::read(run.join(name)) else { return };
+        for line in String::from_utf8_lossy(&bytes).lines() {
+            self.add(name, line);
+        }
+    }
+
+    /// Adds a line of a file.
+    fn add(&mut self, file: &str, line: &str) {
         match file.split_once('/') {
             None => match file {
                 // A line that is cut off is a file that is being written.
-                "job.json" => run.record = serde_json::from_str(line).ok(),
-                "submitted" => run.is_submitted = true,
-                "stopped" => run.stopped = seconds(line),
-                "secrets" => run.has_secrets = true,
+                "job.json" => self.record = serde_json::from_str(line).ok(),
+                "submitted" => self.is_submitted = true,
+                "stopped" => self.stopped = seconds(line),
                 _ => {}
             },
             Some(("jobs", group)) => {
-                run.jobs.insert(group.to_owned(), line.trim().to_owned());
+                self.jobs.insert(group.to_owned(), line.trim().to_owned());
             }
             Some(("events", group)) => {
-                run.events.entry(group.to_owned()).or_default().extend(group_event(line));
+                self.events.entry(group.to_owned()).or_default().extend(group_event(line));
             }
             Some(("out", file)) => {
-                let errors = run.errors.entry(file.trim_end_matches(".log").to_owned()).or_default();
+                let errors = self.errors.entry(file.trim_end_matches(".log").to_owned()).or_default();
                 if line.contains("DUE TO JOB REQUEUE") {
                     errors.clear();
                 } else {
@@ -137,10 +175,32 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, RunFiles> {
                 }
             }
             Some(("tasks", task)) => {
-                run.tasks.entry(task.to_owned()).or_default().extend(task_event(line));
+                self.tasks.entry(task.to_owned()).or_default().extend(task_event(line));
             }
             Some(_) => {}
         }
+    }
+}
+
+/// Whether a file has output.
+pub(crate) fn is_log(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|end| end == "log")
+}
+
+/// The names in a directory.
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+/// The runs by name, from lines `NAME/FILE:LINE`.
+#[cfg(test)]
+pub(crate) fn parse(text: &str) -> BTreeMap<String, RunFiles> {
+    let mut found: BTreeMap<String, RunFiles> = BTreeMap::new();
+    for line in text.lines() {
+        let (path, line) = line.split_once(':').unwrap();
+        let (name, file) = path.split_once('/').unwrap();
+        found.entry(name.to_owned()).or_default().add(file, line);
     }
     found
 }
@@ -228,7 +288,6 @@ mod tests {
 a-1/job.json:{\"version\":1,\"job\":\"a\",\"plan\":\"ab\",\"user\":\"me\",\"submitted\":5,\"grace\":30,\"groups\":[]}
 a-1/jobs/job:12
 a-1/submitted:5
-a-1/secrets:
 a-1/events/job:10 started 1 12 n[0-1]
 a-1/events/job:11 ended 143 TimeLimit
 a-1/tasks/train-0:10 started 1 n0 77
@@ -242,7 +301,6 @@ b-2/job.json:{\"version\":
         let runs = parse(text);
         let a = &runs["a-1"];
         assert_eq!((a.record.as_ref().unwrap().job.as_str(), a.is_submitted), ("a", true));
-        assert!(a.has_secrets && !runs["b-2"].has_secrets);
         assert_eq!(a.jobs["job"], "12");
         let (started, ended) = (&a.events["job"][0], &a.events["job"][1]);
         assert_eq!(started.what, GroupChange::Started { restarts: 1, nodes: "n[0-1]".to_owned() });

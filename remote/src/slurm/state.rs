@@ -157,6 +157,9 @@ impl Run {
         if any(&|state| matches!(state, GroupState::Running)) {
             return JobState::Running;
         }
+        if any(&|state| matches!(state, GroupState::Paused)) {
+            return JobState::Paused;
+        }
         if any(&|state| matches!(state, GroupState::Pending | GroupState::Unknown)) {
             return JobState::Pending;
         }
@@ -236,7 +239,7 @@ impl Run {
         };
         TaskCounts {
             wanted,
-            active: of(&|state| matches!(state, GroupState::Running)),
+            active: of(&|state| matches!(state, GroupState::Running | GroupState::Paused)),
             succeeded: of(&|state| matches!(state, GroupState::Ended(GroupEnd::Succeeded))),
             failed: u64::from(state == JobState::Failed),
         }

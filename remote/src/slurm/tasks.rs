@@ -92,7 +92,7 @@ fn without_supervisor(
         let start = start.as_ref().filter(|_| !is_waiting);
         let (word, exit_code) = match state {
             GroupState::Pending | GroupState::Held | GroupState::Unknown => (TaskState::Pending, None),
-            GroupState::Running => (TaskState::Running, None),
+            GroupState::Running | GroupState::Paused => (TaskState::Running, None),
             GroupState::Ended(GroupEnd::Succeeded) => (TaskState::Succeeded, Some(0)),
             GroupState::Ended(GroupEnd::Failed { code, .. }) => end_of_task(errors, index, *code),
             GroupState::Ended(_) => (TaskState::Stopped, None),
@@ -174,7 +174,9 @@ fn state_of(attempt: &Attempt<'_>, is_last: bool, group: &GroupState) -> (TaskSt
             (TaskState::Stopped, None)
         }
         (Some(_), _) => (TaskState::Failed, None),
-        (None, GroupState::Running | GroupState::Unknown) if is_last => (TaskState::Running, None),
+        (None, GroupState::Running | GroupState::Paused | GroupState::Unknown) if is_last => {
+            (TaskState::Running, None)
+        }
         (None, GroupState::Pending | GroupState::Held) => (TaskState::Failed, Some("the job was requeued")),
         (None, _) if is_stopped && is_last => (TaskState::Stopped, None),
         (None, _) => (TaskState::Failed, Some("it was killed")),

@@ -4,13 +4,12 @@ use jobc_sys::error::Result;
 
 use super::access::Access;
 use super::exec::all_running;
+use super::login::Measure;
 use super::state::Run;
-use super::{shell, time};
+use super::time;
 use jobc_place::time::Time;
 
 use crate::place::{TaskState, TaskUsage};
-
-const USAGE: &str = include_str!("usage.sh");
 
 /// Measures the running tasks, by their names.
 pub(crate) fn of_run(access: &Access, run: &Run) -> Result<Vec<TaskUsage>> {
@@ -18,11 +17,17 @@ pub(crate) fn of_run(access: &Access, run: &Run) -> Result<Vec<TaskUsage>> {
     if running.is_empty() {
         return Ok(vec![]);
     }
-    let words: Vec<&str> =
-        running.iter().flat_map(|task| [task.job.as_str(), &task.node, &task.process, &task.task]).collect();
-    let text = shell::text(access, "measure the tasks of the job", USAGE, &words)?;
+    let program = access.node_program()?;
+    let question = || Measure {
+        program: program.clone(),
+        tasks: running
+            .iter()
+            .map(|task| [&task.job, &task.node, &task.process, &task.task].map(Clone::clone))
+            .collect(),
+    };
+    let lines = access.ask_with_program("measure the tasks of the job", question)?;
     let now = time::moment(time::now());
-    let mut found: Vec<TaskUsage> = text.lines().filter_map(|line| read(line, now)).collect();
+    let mut found: Vec<TaskUsage> = lines.iter().filter_map(|line| read(line, now)).collect();
     let position = |usage: &TaskUsage| running.iter().position(|task| task.task == usage.task.to_string());
     found.sort_by_key(position);
     Ok(found)

@@ -14,7 +14,19 @@ pub(crate) struct Reason {
 /// Options that request nodes.
 const NODES: &[&str] = &["nodes"];
 /// Options that request parts of nodes.
-const RESOURCES: &[&str] = &["gpus-per-node", "gres", "mem", "cpus-per-task", "constraint", "nodes"];
+const RESOURCES: &[&str] = &[
+    "gpus-per-node",
+    "gres",
+    "gpus-per-task",
+    "mem",
+    "mem-per-cpu",
+    "mem-per-gpu",
+    "cpus-per-task",
+    "constraint",
+    "nodes",
+];
+/// Options that request memory.
+const MEMORY: &[&str] = &["mem", "mem-per-cpu", "mem-per-gpu"];
 
 /// Why a job waits. `has_started` is whether it has run before.
 pub(crate) fn pending(row: &QueueRow, has_started: bool) -> Reason {
@@ -99,8 +111,8 @@ fn share(text: &str, word: &str) -> Reason {
     let limits = if word.starts_with("QOS") { "qos" } else { "associations" };
     let options: &[&str] = match word {
         _ if word.contains("Cpu") => &["cpus-per-task"],
-        _ if word.contains("GRES") || word.contains("Gres") => &["gpus-per-node", "gres"],
-        _ if word.contains("Mem") => &["mem"],
+        _ if word.contains("GRES") || word.contains("Gres") => &["gpus-per-node", "gres", "gpus-per-task"],
+        _ if word.contains("Mem") => MEMORY,
         _ if word.contains("Node") => &["nodes"],
         _ if word.contains("Job") || word.contains("Submit") => &["qos", "account"],
         _ => RESOURCES,
@@ -126,7 +138,7 @@ fn dependency(text: &str) -> String {
 /// Why a job ended, with the options that it is about.
 pub(crate) fn ended(word: &str) -> Reason {
     let options: &[&str] = match word {
-        "OUT_OF_MEMORY" => &["mem"],
+        "OUT_OF_MEMORY" => MEMORY,
         "TIMEOUT" => &["time"],
         _ => &[],
     };
