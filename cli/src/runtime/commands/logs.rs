@@ -23,7 +23,7 @@ use crate::runtime::message::container_warning;
 use crate::terminal;
 
 pub(crate) fn run(args: &LogsArgs) -> Result<ExitCode> {
-    let (found, words) = match named(&args.words) {
+    let (found, words, answers) = match named(&args.words) {
         Ok(found) => found,
         Err(error) => return gone(args, error),
     };
@@ -40,7 +40,8 @@ pub(crate) fn run(args: &LogsArgs) -> Result<ExitCode> {
         tasks: words.to_vec(),
         is_search: false,
     };
-    let of_job = |job: &JobSummary| tasks(&found, job, &request.tasks);
+    // A place that did not answer is not asked again.
+    let of_job = |job: &JobSummary| if answers { tasks(&found, job, &request.tasks) } else { vec![] };
     let known: Vec<Vec<(usize, String)>> = jobs.iter().map(of_job).collect();
     let is_one = matches!(&known[..], [tasks] if tasks.len() == 1);
     let lines = JobLines::new(format(args, !is_one), found.is_sweep());
@@ -71,16 +72,16 @@ pub(crate) fn run(args: &LogsArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The job or sweep, and the tasks.
-fn named(words: &[String]) -> Result<(NamedJobs, &[String])> {
+/// The job or sweep, the tasks, and whether its place answers.
+fn named(words: &[String]) -> Result<(NamedJobs, &[String], bool)> {
     let found = newest::named_with_tasks(words);
     let handle = words.first().and_then(|word| word.parse::<Handle>().ok());
     match (found, handle) {
         // Slurm's files can be read while Slurm itself does not answer.
         (Err(error), Some(handle)) if !error.is_about_the_job() => {
-            Ok((NamedJobs::assumed(&handle)?, &words[1..]))
+            Ok((NamedJobs::assumed(&handle)?, &words[1..], false))
         }
-        (found, _) => found,
+        (found, _) => found.map(|(found, words)| (found, words, true)),
     }
 }
 
