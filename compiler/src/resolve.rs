@@ -28,6 +28,7 @@ mod openpai_ssh;
 mod outputs;
 mod ports;
 mod provided;
+mod queueing;
 mod ray;
 mod ready;
 mod rendezvous;
@@ -47,6 +48,7 @@ use jobc_schema::Job;
 use jobc_schema::distributed::Framework;
 use jobc_schema::job::{Gang, GangWord};
 use jobc_schema::plan::{GangPlan, JobPlan, ParamPlan, RoleMatrixPlan, RolePlan, TargetPlan};
+use jobc_schema::queueing::PriorityPlan;
 use jobc_schema::{BackendName, Pointer, Scalar};
 
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
@@ -104,6 +106,8 @@ fn decide(
     let graph = graph::resolve_graph(&context, sink);
     let rendezvous = distributed::resolve_distributed(&context, sink);
     names::check(&context, sink);
+    let priority = queueing::resolve_priority(job, target, sink);
+    let after = queueing::resolve_start(job, sink);
     let gang = resolve_gang(&context, &graph, rendezvous.as_ref(), sink);
     let mut volumes = volumes::resolve_volumes(&context, sink);
     code::resolve_code(&context, &target.settings, &mut volumes, sink);
@@ -194,7 +198,7 @@ fn decide(
         matrix: variant.matrix.clone(),
         max_parallel: variant.max_parallel,
         params: params(variant),
-        target: with_job_settings(target, job),
+        target: with_job_settings(target, job, priority.as_ref()),
         images,
         volumes,
         secrets,
@@ -207,6 +211,8 @@ fn decide(
         extra_hosts: job.extra_hosts.clone(),
         dns: job.dns.clone(),
         timeout_seconds: job.timeout.map(|t| t.0),
+        priority,
+        after,
         compat: job.compat.clone(),
         totals,
     };
@@ -223,9 +229,12 @@ fn params(variant: &Variant) -> IndexMap<String, ParamPlan> {
     variant.params.iter().map(|(name, value)| (name.clone(), plan(name, value))).collect()
 }
 
-/// The target, with the job's OpenPAI settings as defaults of its own.
-fn with_job_settings(target: &TargetPlan, job: &Job) -> TargetPlan {
+/// The target, with the job's priority, and its OpenPAI settings as defaults of its own.
+fn with_job_settings(target: &TargetPlan, job: &Job, priority: Option<&PriorityPlan>) -> TargetPlan {
     let mut target = target.clone();
+    if let Some(priority) = priority {
+        queueing::apply(priority, &mut target.settings);
+    }
     if let Some(own) =
         job.openpai.as_ref().filter(|_| target.settings.backends.contains(&BackendName::Openpai))
     {

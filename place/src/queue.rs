@@ -14,6 +14,10 @@ pub struct QueueRow {
     pub user: u32,
     /// What it holds, or needs, as text.
     pub resources: String,
+    /// Its priority; higher is sooner.
+    pub priority: i8,
+    /// Seconds of the whole host that its user had, of which the older count less; null without fair share.
+    pub used_seconds: Option<u64>,
     /// The jobs that have what it lacks, those that hold most first; those before it in the queue included.
     pub waits_for: Vec<String>,
     /// Seconds until it starts or, of one that has its resources, until it ends; at the latest, by the time limits. Null

@@ -13,6 +13,7 @@ use crate::image::Image;
 use crate::matrix::Matrix;
 use crate::metric::Metric;
 use crate::progress::Progress;
+use crate::queueing::Priority;
 use crate::role::{Retry, Role};
 use crate::scalar::{EnvValue, Scalar, ScalarKind};
 use crate::storage::{Data, Output};
@@ -121,6 +122,15 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"log": "step (?P<done>[0-9]+)/(?P<total>[0-9]+)"}]))]
     pub progress: Option<Progress>,
+    /// [preview] Which jobs it comes before in a queue: -100 to 100, higher is sooner, or a name of `priorities` of the
+    /// target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = 0, "examples" = [-10, "urgent"]))]
+    pub priority: Option<Priority>,
+    /// [preview] Earliest start: a time of the day, a date with a time, or how long after the job is submitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["22:00", "2026-12-24T22:00", "2h"]))]
+    pub after: Option<String>,
     /// Variables that every task has, whether or not the job file names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [["openpai"], ["jobc"]]))]

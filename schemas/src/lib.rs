@@ -26,6 +26,7 @@ mod plural;
 pub mod pointer;
 pub mod progress;
 pub mod quantity;
+pub mod queueing;
 pub mod reference;
 pub mod resources;
 pub mod role;

@@ -22,6 +22,7 @@ use crate::distributed::{ElasticBackend, Framework, MemberPart};
 use crate::dns::Dns;
 use crate::job::{Compat, Network};
 use crate::pointer::Pointer;
+use crate::queueing::PriorityPlan;
 use crate::scalar::Scalar;
 use crate::target::{Devices, Target};
 
@@ -106,6 +107,12 @@ pub struct JobPlan {
     /// Maximum run time of the whole job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
+    /// Which jobs it comes before in a queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<PriorityPlan>,
+    /// Earliest start, as in the job file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
     /// Variables that every task has, whether or not the job file names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compat: Vec<Compat>,

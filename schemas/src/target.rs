@@ -24,6 +24,7 @@ pub use policy::{Policy, SignaturePolicy};
 pub use slurm::{SlurmContainer, SlurmGpu, SlurmMemory, SlurmTarget, image_file_name};
 pub use ssh::SshTarget;
 
+use crate::queueing::PriorityEntry;
 use crate::scalar::Scalar;
 
 /// Targets: where jobs can run.
@@ -83,6 +84,10 @@ pub struct Target {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"require_digest": true, "max_gpus": 64}]))]
     pub policy: Option<Policy>,
+    /// [preview] Names for `priority` of jobs, and what they are at this target.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[schemars(extend("propertyNames" = {"pattern": "^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$"}, "examples" = [{"urgent": {"value": 50, "class": "high", "qos": "urgent"}}]))]
+    pub priorities: IndexMap<String, PriorityEntry>,
     /// Settings of OCI bundles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"gpu_injection": "hook"}]))]

@@ -34,6 +34,10 @@ pub enum Capability {
     RetryBackoff,
     /// Failures that the platform causes do not count as retries.
     RetryDisruptions,
+    /// A place in the queue.
+    Priority,
+    /// An earliest start.
+    After,
     /// A limit on the whole job's time.
     JobTimeout,
     /// A limit on an instance's time.
@@ -247,6 +251,8 @@ impl Capability {
         (Self::RetryExitCodes, "retry.on_exit_codes"),
         (Self::RetryBackoff, "retry.backoff"),
         (Self::RetryDisruptions, "retry.disruptions: ignore"),
+        (Self::Priority, "priority"),
+        (Self::After, "after"),
         (Self::JobTimeout, "timeout of the job"),
         (Self::RoleTimeout, "timeout of a role"),
         (Self::GracePeriod, "grace_period"),
@@ -306,6 +312,12 @@ pub fn needs(job: &JobPlan) -> Vec<(Capability, Pointer)> {
         found.push((Capability::Network(job.network), root.key("network")));
     }
     needs_of_names(job, &mut found);
+    if job.priority.is_some() {
+        found.push((Capability::Priority, root.key("priority")));
+    }
+    if job.after.is_some() {
+        found.push((Capability::After, root.key("after")));
+    }
     if job.timeout_seconds.is_some() {
         found.push((Capability::JobTimeout, root.key("timeout")));
     }

@@ -55,6 +55,8 @@ impl Backend for DockerfileBackend {
             | Capability::RetryExitCodes
             | Capability::RetryBackoff
             | Capability::RetryDisruptions
+            | Capability::Priority
+            | Capability::After
             | Capability::JobTimeout
             | Capability::RoleTimeout
             | Capability::GangRequired

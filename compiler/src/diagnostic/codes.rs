@@ -357,4 +357,8 @@ codes! {
     IMPORT_IGNORED "J0635" "a line without effect in another tool's file";
     IMPORT_SEVERAL "J0636" "a file of another tool with several jobs";
     IMPORT_WITH "J0637" "another file is read with a file of another tool";
+
+    // ---- J0638: queues, times and notices -------------------------------------------------------
+    UNKNOWN_PRIORITY "J0638" "the target has no priority of that name";
+    START_TIME "J0639" "`after` is not a time or duration";
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::lines::Lines;
 use crate::document::{Document, Node, Value};
 
-const JOB: [&str; 27] = [
+const JOB: [&str; 29] = [
     "version",
     "name",
     "description",
@@ -31,6 +31,8 @@ const JOB: [&str; 27] = [
     "roles",
     "distributed",
     "gang",
+    "priority",
+    "after",
     "retry",
     "timeout",
     "grace_period",

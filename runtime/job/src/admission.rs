@@ -14,10 +14,13 @@ mod gpus;
 pub mod job_queue;
 pub mod ledger;
 pub mod limits;
+mod order;
 pub mod overview;
+pub mod past_use;
 pub mod ports;
 pub mod queue;
 mod resources;
+pub mod rules;
 
 use jobc_schema::plan::JobPlan;
 
@@ -33,15 +36,20 @@ use jobc_gpu::placement::{self, DeviceUsage, FreeDevices};
 use jobc_gpu::sharing::SharingSupport;
 use jobc_gpu::tasks::TaskGpus;
 use jobc_gpu::{Host, Inventory};
+use jobc_place::time::Time;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::JobId;
 use ledger::{Decision, Entry, EntryState, Ledger};
+use order::Order;
+pub use order::PastUse;
 use resources::Resource;
+use rules::{Exceeded, Rules};
 
 /// A job's entry in the ledger. Dropping it gives back what the job has.
 #[derive(Debug)]
 pub struct Admission {
     ledger: Ledger,
+    rules: Rules,
     entry: Entry,
 }
 
@@ -65,8 +73,8 @@ impl Admission {
     /// # Errors
     ///
     /// A port that another job has.
-    pub fn enter(ledger: Ledger, id: &JobId, claim: &Claim) -> Result<Self> {
-        let (entry, others) = ledger.enter(id, claim)?;
+    pub fn enter(ledger: Ledger, rules: Rules, id: &JobId, claim: &Claim, past: PastUse) -> Result<Self> {
+        let (entry, others) = ledger.enter(id, claim, past)?;
         for other in &others {
             if let Some(port) = other.claim.ports.iter().find(|port| claim.ports.contains(port)) {
                 return Err(Error::new(
@@ -76,7 +84,7 @@ impl Admission {
                 .help("run the job again to get another port, or wait until that job has ended"));
             }
         }
-        Ok(Self { ledger, entry })
+        Ok(Self { ledger, rules, entry })
     }
 
     /// The resources that the job claims.
@@ -104,7 +112,8 @@ impl Admission {
         if let Some(error) = exceeds_capacity(plan, claim, capacity) {
             return Err(error);
         }
-        let Self { ledger, entry } = self;
+        let Self { ledger, rules, entry } = self;
+        let now = Time::now().millis() / 1000;
         let directory = ledger.directory().to_owned();
         ledger.decide_entry(entry, demands, |entry, others| {
             if entry.state == EntryState::Admitted {
@@ -114,14 +123,22 @@ impl Admission {
                     answer: Ok(AdmissionOutcome::Admitted),
                 };
             }
-            let before = |other: &&Entry| match other.state {
-                EntryState::Admitted => true,
-                EntryState::Waiting => other.is_before(entry),
-                EntryState::Entered => false,
+            let order = Order::new(rules, others.iter().chain([entry]), capacity, now);
+            let others = order.before(others, entry);
+            let limit = match order.exceeded(entry) {
+                Some(Exceeded::Always(message)) => {
+                    let error = Error::new(Kind::Unenforceable, message)
+                        .help(format!("ask for less, or have the limit in `{}` raised", rules::FILE));
+                    return Decision { state: EntryState::Entered, leased: None, answer: Err(error) };
+                }
+                Some(Exceeded::Now(short)) => Some(short),
+                None => None,
             };
-            let others: Vec<&Entry> = others.iter().filter(before).collect();
             // The scarcest first: that is the one to report.
-            let found = gpus::find_and_lock(&directory, &entry.claim, demands, &capacity.gpus, &others);
+            let found = match limit {
+                Some(short) => Err(Shortage::NotFree(short)),
+                None => gpus::find_and_lock(&directory, &entry.claim, demands, &capacity.gpus, &others),
+            };
             let short = match (found, shortage(&entry.claim, capacity, &others)) {
                 (Ok(leased), None) => {
                     let leased = Some(leased).filter(|(leased, _)| !leased.is_empty());

@@ -87,6 +87,11 @@ fn empty(path: &std::path::Path) -> bool {
     path.as_os_str().is_empty()
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde calls it so
+fn is_zero(priority: &i8) -> bool {
+    *priority == 0
+}
+
 /// A job's peak use of the host's resources, which admission counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
@@ -104,6 +109,9 @@ pub struct Claim {
     /// The time limit of the job in seconds, by which it gives all of this back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
+    /// Which jobs it comes before in the queue; higher is sooner.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub priority: i8,
     /// Its GPUs, once it is admitted.
     #[serde(default, skip_serializing_if = "GpuLease::is_empty")]
     pub leased: GpuLease,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use jobc_gpu::demand::Choices;
 use jobc_gpu::inject::InjectionMethod;
 use jobc_image::Descriptor;
+use jobc_place::time::Time;
 use jobc_sys::id::{JobId, TaskId};
 
 /// The options of a run.
@@ -29,6 +30,9 @@ pub struct Submission {
     pub working_directory: Option<PathBuf>,
     /// Wait for room on the host instead of failing.
     pub queue: bool,
+    /// The earliest start, by `after` of the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<Time>,
     /// Roles with fewer instances than in the job file, for the record: role → the job file's number.
     pub scaled: IndexMap<String, u32>,
     /// GPUs were taken out of the plan.

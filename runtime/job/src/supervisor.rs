@@ -46,7 +46,8 @@ use jobc_schema::plan::JobPlan;
 use serde_json::json;
 
 use crate::admission::ledger::Ledger;
-use crate::admission::{Admission, claim};
+use crate::admission::rules::Rules;
+use crate::admission::{Admission, claim, past_use};
 use crate::clean::release_reserve;
 use crate::directory::Directory;
 use crate::event::Kind as EventKind;
@@ -225,7 +226,11 @@ impl Supervisor {
         // Before the command that submitted the job gets the answer, which reserves the ports until then.
         let ledger = Ledger::standard(&directory.parents())?;
         let ledger_note = ledger.note.clone();
-        let admission = Admission::enter(ledger, &directory.id, &claim::of(&plan))?;
+        let rules = Rules::of_host()?;
+        let past =
+            rules.fair_share.map(|share| past_use::of_records(&directory.parents(), share, Time::now()));
+        let past = past.unwrap_or_default();
+        let admission = Admission::enter(ledger, rules, &directory.id, &claim::of(&plan), past)?;
         let mut record = first_record(&directory, &submission, &plan, &lifecycle);
         match limits {
             scope::Entered::Own => {}

@@ -27,6 +27,8 @@ impl JobPlan {
             extra_hosts: IndexMap::new(),
             dns: None,
             timeout_seconds: None,
+            priority: None,
+            after: None,
             compat: vec![],
             totals: Totals::default(),
         }

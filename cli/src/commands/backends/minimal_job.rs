@@ -87,6 +87,8 @@ fn whole(capability: Capability) -> Value {
         Capability::VolumeOptions => {
             json!({"data": {DATA: {"source": "nfs://nas/d", "mount": "/d", "options": {"vers": "4"}}}})
         }
+        Capability::Priority => json!({"priority": -1}),
+        Capability::After => json!({"after": "22:00"}),
         Capability::JobTimeout => json!({"timeout": "1h"}),
         Capability::Retry(RetryScope::Job) => json!({"retry": {"max": 1, "scope": "job"}}),
         Capability::GangRequired => json!({"gang": "required"}),

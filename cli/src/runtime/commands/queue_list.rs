@@ -40,8 +40,9 @@ pub(super) fn print(format: FormatArg) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(rows: &[QueueRow], passwd: &str) -> Table<6> {
-    let mut table = Table::new(["PLACE", "JOB", "USER", "RESOURCES", "WAITS FOR", "AT THE LATEST"]);
+fn table(rows: &[QueueRow], passwd: &str) -> Table<7> {
+    let mut table =
+        Table::new(["PLACE", "JOB", "USER", "PRIORITY", "RESOURCES", "WAITS FOR", "AT THE LATEST"]);
     for row in rows {
         let when = row.seconds.map(|seconds| format_duration(Duration::from_secs(seconds)));
         let word = if row.place.is_some() { "starts" } else { "ends" };
@@ -49,6 +50,7 @@ fn table(rows: &[QueueRow], passwd: &str) -> Table<6> {
             row.place.map_or_else(|| "has".to_owned(), |place| place.to_string()),
             row.job.clone(),
             accounts::name_of(passwd, row.user).unwrap_or_else(|| row.user.to_string()),
+            row.priority.to_string(),
             row.resources.clone(),
             named(&row.waits_for),
             when.map_or_else(|| "-".to_owned(), |when| format!("{word} in {when}")),

@@ -141,6 +141,8 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::Retry(_)
         | Capability::RetryBackoff
         | Capability::RetryDisruptions
+        | Capability::Priority
+        | Capability::After
         | Capability::JobTimeout
         | Capability::GangRequired
         | Capability::GangMin

@@ -25,6 +25,10 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
             "the directory in `storage` of the target is the same for all instances; leave its entry out, and each gets one of its own".into(),
         ),
 
+        C::Priority if job.priority.as_ref().is_some_and(|priority| priority.entry.value.is_none()) => Support::None(
+            "the queue of a host orders jobs by number; add `value` to the entry in `priorities` of the target".into(),
+        ),
+
         C::HostGateway if job.network == Network::None => Support::None(
             "with `network: none` nothing is reachable, the host neither; write `network: job`".into(),
         ),
@@ -42,6 +46,8 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::RetryBackoff
         // No platform can evict a task on a host.
         | C::RetryDisruptions
+        | C::Priority
+        | C::After
         | C::JobTimeout
         | C::RoleTimeout
         | C::GracePeriod

@@ -37,6 +37,10 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
             "OpenPAI decides itself which lost tasks count as retries; leave `disruptions` out for this target",
         ),
         Capability::RetryBackoff => none("OpenPAI retries at once; write `sleep` in `setup`"),
+        Capability::Priority => none(
+            "OpenPAI has the classes `crit`, `prod`, `test` and `oppo`; write one as `priority` in `openpai`",
+        ),
+        Capability::After => none("OpenPAI starts jobs as soon as it can; submit the job at that time"),
         Capability::JobTimeout => none("OpenPAI has no limit for a whole job; write `timeout` on the roles"),
         Capability::GangMin => none(
             "OpenPAI starts all tasks together or each on its own; write `gang: required` or `gang: none`",

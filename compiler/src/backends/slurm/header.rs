@@ -1,9 +1,10 @@
 //! The `#SBATCH` lines of a script.
 
-use jobc_schema::Pointer;
 use jobc_schema::plan::{ImageSource, JobPlan, RolePlan};
+use jobc_schema::queueing::StartTime;
 use jobc_schema::role::RetryScope;
 use jobc_schema::target::{SlurmContainer, SlurmMemory, SlurmTarget};
+use jobc_schema::{Pointer, Seconds};
 
 use crate::backend::PartSource;
 use crate::diagnostic::{Diagnostic, Sink, codes};
@@ -214,6 +215,12 @@ impl Lines {
             // Many clusters requeue a job after a node failure.
             self.push("--no-requeue", PartSource::Default("without `retry` a job runs once"));
         }
+        if let Some(begin) = job.after.as_deref().and_then(begin) {
+            self.push(&format!("--begin={begin}"), spec(&root.key("after")));
+        }
+        if let Some(nice) = nice(job) {
+            self.push(&format!("--nice={nice}"), spec(&root.key("priority")));
+        }
         self.setting("licenses", settings.licenses.as_ref(), "licenses");
     }
 
@@ -281,6 +288,21 @@ impl Lines {
             }
         }
     }
+}
+
+/// The earliest start as `sbatch` reads it.
+fn begin(after: &str) -> Option<String> {
+    Some(match StartTime::parse(after).ok()? {
+        StartTime::In(Seconds(seconds)) => format!("now+{seconds}"),
+        StartTime::TimeOfDay(_) | StartTime::At { .. } => after.replace(' ', "T"),
+    })
+}
+
+/// By how much a job that says so comes later than others: 100 for each step below 0.
+fn nice(job: &JobPlan) -> Option<u32> {
+    let entry = &job.priority.as_ref()?.entry;
+    let value = entry.value.filter(|value| entry.qos.is_none() && *value < 0)?;
+    Some(u32::from(value.unsigned_abs()) * 100)
 }
 
 /// An option as `sbatch` reads it from a script: like a shell it splits words, takes `#` for a comment, and knows

@@ -6,6 +6,7 @@ use jobc_schema::Pointer;
 use jobc_schema::gpu::Vendor;
 use jobc_schema::job::Network;
 use jobc_schema::plan::{GpuAmount, GpuPlan, JobPlan, RolePlan};
+use jobc_schema::queueing::StartTime;
 use jobc_schema::role::{NeedState, RetryScope};
 use jobc_schema::target::{SlurmContainer, SlurmTarget};
 
@@ -41,6 +42,8 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         _ => None,
     };
     match capability {
+        C::Priority => priority(job),
+        C::After => start_time(job),
         C::Needs(NeedState::Succeeded)
         | C::MinFailed
         | C::RoleMatrix
@@ -95,6 +98,29 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         C::EnvSecret => Support::Full,
         C::FileSecret if container == SlurmContainer::Jobc => Support::Full,
         _ => rest(capability, &settings, role, &segments, job),
+    }
+}
+
+/// A higher priority than that of others is the operators' to give.
+fn priority(job: &JobPlan) -> Support {
+    match job.priority.as_ref().map(|priority| &priority.entry) {
+        Some(entry) if entry.qos.is_none() && entry.value.is_none() => none(
+            "Slurm knows this name by a quality of service; add `qos` to its entry in `priorities` of the target",
+        ),
+        Some(entry) if entry.qos.is_none() && entry.value > Some(0) => none(
+            "only operators of Slurm raise a priority; name a quality of service in `priorities` of the target, such as `urgent: {value: 50, qos: urgent}`",
+        ),
+        _ => Support::Full,
+    }
+}
+
+/// A script has the time as Slurm reads it, in the zone of the cluster.
+fn start_time(job: &JobPlan) -> Support {
+    match job.after.as_deref().and_then(|text| StartTime::parse(text).ok()) {
+        Some(StartTime::At { offset: Some(_), .. }) => {
+            none("Slurm reads times in the zone of the cluster; write the time there, without a zone")
+        }
+        _ => Support::Full,
     }
 }
 

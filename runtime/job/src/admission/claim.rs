@@ -24,6 +24,7 @@ pub fn of(plan: &JobPlan) -> Claim {
         disk_bytes: max(|claim| claim.disk_bytes),
         ports: ports(plan),
         timeout_seconds: plan.timeout_seconds,
+        priority: plan.priority.as_ref().and_then(|priority| priority.entry.value).unwrap_or_default(),
         ..Claim::default()
     }
 }

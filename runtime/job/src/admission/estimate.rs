@@ -5,7 +5,9 @@ use jobc_sys::id::JobId;
 
 use super::capacity::Capacity;
 use super::ledger::{Entry, EntryState, Ledger};
+use super::order::Order;
 use super::resources::{Resource, owner_of};
+use super::rules::Rules;
 use crate::record::Claim;
 
 /// When a job starts.
@@ -36,7 +38,9 @@ pub fn of_job(ledger: &Ledger, id: &JobId, capacity: &Capacity, now: u64) -> Res
     let entries = ledger.entries()?;
     let (uid, name) = (rustix::process::geteuid().as_raw(), id.to_string());
     let is_own = |entry: &&Entry| entry.id == name && entry.uid == uid && entry.state == EntryState::Waiting;
-    Ok(entries.iter().find(is_own).and_then(|own| of_entry(&entries, own, capacity, now)))
+    let rules = Rules::of_host()?;
+    let order = Order::new(&rules, &entries, capacity, now);
+    Ok(entries.iter().find(is_own).and_then(|own| of_entry(&order, &entries, own, capacity, now)))
 }
 
 /// The seconds that an admitted job has left by its time limit.
@@ -45,18 +49,20 @@ pub(super) fn seconds_left(entry: &Entry, now: u64) -> Option<u64> {
     entry.claim.timeout_seconds.map(|timeout| timeout.saturating_sub(ran))
 }
 
-/// Those that come before a waiting job, in the order of the queue.
-fn before<'e>(entries: &'e [Entry], own: &Entry) -> Vec<&'e Entry> {
-    let is_before = |entry: &&Entry| entry.state == EntryState::Waiting && entry.is_before(own);
-    let mut before: Vec<&Entry> = entries.iter().filter(is_before).collect();
-    before.sort_by(|a, b| a.is_before(b).cmp(&b.is_before(a)).reverse());
-    before
-}
-
 /// The jobs that have what a waiting job lacks, those that hold most first.
-pub(super) fn holders(entries: &[Entry], own: &Entry, capacity: &Capacity) -> Vec<String> {
-    let held = entries.iter().filter(|entry| entry.state == EntryState::Admitted);
-    let mut others: Vec<Other> = held.chain(before(entries, own)).map(|entry| other(entry, None)).collect();
+pub(super) fn holders<'e>(
+    order: &Order<'e>,
+    entries: &'e [Entry],
+    own: &Entry,
+    capacity: &Capacity,
+) -> Vec<String> {
+    if order.exceeded(own).is_some() {
+        // The other jobs of its user.
+        let held = entries.iter().filter(|entry| entry.state == EntryState::Admitted && entry.uid == own.uid);
+        return held.map(|entry| entry.id.clone()).collect();
+    }
+    let mut others: Vec<Other> =
+        order.before(entries, own).into_iter().map(|entry| other(entry, None)).collect();
     let Some(resource) = missing(&own.claim, capacity, &others) else { return vec![] };
     others.retain(|other| resource.of(&other.claim) > 0);
     others.sort_by_key(|other| std::cmp::Reverse(resource.of(&other.claim)));
@@ -67,18 +73,25 @@ fn other(entry: &Entry, seconds: Option<u64>) -> Other {
     Other { id: entry.id.clone(), name: owner_of(entry), claim: entry.claim.clone(), seconds }
 }
 
-/// The estimate for a waiting job; none if it shares GPUs.
-pub(super) fn of_entry(entries: &[Entry], own: &Entry, capacity: &Capacity, now: u64) -> Option<Start> {
+/// The estimate for a waiting job; none if it shares GPUs, or waits for a limit of its user.
+pub(super) fn of_entry<'e>(
+    order: &Order<'e>,
+    entries: &'e [Entry],
+    own: &Entry,
+    capacity: &Capacity,
+    now: u64,
+) -> Option<Start> {
     // The share of a GPU is placed by rules of its own.
-    if own.claim.gpus == 0 && !own.demands.is_empty() {
+    if (own.claim.gpus == 0 && !own.demands.is_empty()) || order.exceeded(own).is_some() {
         return None;
     }
-    let held = entries.iter().filter(|entry| entry.state == EntryState::Admitted);
+    let (held, before): (Vec<&Entry>, Vec<&Entry>) =
+        order.before(entries, own).into_iter().partition(|entry| entry.state == EntryState::Admitted);
     Some(start(
         &own.claim,
         capacity,
-        held.map(|entry| other(entry, seconds_left(entry, now))).collect(),
-        before(entries, own).into_iter().map(|entry| other(entry, entry.claim.timeout_seconds)).collect(),
+        held.into_iter().map(|entry| other(entry, seconds_left(entry, now))).collect(),
+        before.into_iter().map(|entry| other(entry, entry.claim.timeout_seconds)).collect(),
     ))
 }
 

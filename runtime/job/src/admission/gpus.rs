@@ -67,12 +67,7 @@ fn devices_taken_by(before: &[&Entry], inventory: &Inventory) -> DeviceUsage {
     for entry in before {
         taken.add_lease(&entry.claim.leased, entry.uid);
     }
-    let mut waiting: Vec<&&Entry> =
-        before.iter().filter(|entry| entry.state == EntryState::Waiting).collect();
-    waiting.sort_by(|one, other| {
-        if one.is_before(other) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater }
-    });
-    for entry in waiting {
+    for entry in before.iter().filter(|entry| entry.state == EntryState::Waiting) {
         let room = FreeDevices { inventory, usage: &taken, uid: entry.uid };
         if let Ok(leased) = placement::place(&entry.demands, room) {
             taken.add_lease(&leased, entry.uid);

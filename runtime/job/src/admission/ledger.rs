@@ -5,6 +5,7 @@
 //! for the user that owns it. A user can keep the jobs of others from starting by claiming the whole host, but cannot
 //! make them fail otherwise. A file's name begins with its state, so that a change of it is one rename.
 
+use std::cmp::Ordering;
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -17,6 +18,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::devices::DeviceLocks;
+use super::order::PastUse;
 use crate::directory::JobDirectories;
 use crate::record::Claim;
 use jobc_gpu::demand::Demands;
@@ -73,6 +75,8 @@ pub struct Entry {
     pub demands: Demands,
     /// When its state changed last, in seconds since 1970 by this host's clock; 0 of one that this process entered.
     pub since: u64,
+    /// What its user had of the host before; nothing without fair share.
+    pub past: PastUse,
     /// When it was entered: nanoseconds since the host's start.
     ticket: u64,
     /// Its file, locked by the process that created it.
@@ -102,6 +106,8 @@ struct Content {
     claim: Claim,
     #[serde(default, skip_serializing_if = "Demands::is_empty")]
     demands: Demands,
+    #[serde(default)]
+    past: PastUse,
 }
 
 /// The decision on a job's request.
@@ -128,9 +134,14 @@ impl Drop for EntryFile {
 }
 
 impl Entry {
-    /// Whether its request was earlier than another.
-    pub(super) fn is_before(&self, other: &Self) -> bool {
-        (self.ticket, self.uid, &self.id) < (other.ticket, other.uid, &other.id)
+    /// Compares the times of the requests; less is earlier.
+    pub(super) fn cmp_request(&self, other: &Self) -> Ordering {
+        (self.ticket, self.uid, &self.id).cmp(&(other.ticket, other.uid, &other.id))
+    }
+
+    /// Whether both are the same request, perhaps read at different moments.
+    pub(super) fn is_same_request(&self, other: &Self) -> bool {
+        self.cmp_request(other) == Ordering::Equal
     }
 }
 
@@ -189,13 +200,13 @@ impl Ledger {
     }
 
     /// Adds a job, and returns the other entries.
-    pub(super) fn enter(&self, id: &JobId, claim: &Claim) -> Result<(Entry, Vec<Entry>)> {
+    pub(super) fn enter(&self, id: &JobId, claim: &Claim, past: PastUse) -> Result<(Entry, Vec<Entry>)> {
         let _locked = self.lock()?;
         let others = self.read(None);
         let ticket = nanos_since_boot();
         let uid = rustix::process::geteuid().as_raw();
         let demands = Demands::default();
-        let content = Content { id: id.to_string(), ticket, claim: claim.clone(), demands };
+        let content = Content { id: id.to_string(), ticket, claim: claim.clone(), demands, past };
         // Jobs of the same name in different state directories are different jobs, as are two entries of one process.
         let rest = format!("{uid}-{id}-{}-{ticket:x}", std::process::id());
         let path = self.directory.join(format!("entered-{rest}"));
@@ -207,6 +218,7 @@ impl Ledger {
             state: EntryState::Entered,
             demands: content.demands,
             since: 0,
+            past,
             ticket,
             file: Some(EntryFile { path, _locked: locked, _devices: DeviceLocks::default() }),
         };
@@ -241,7 +253,7 @@ impl Ledger {
             let (leased, devices) = leased.unwrap_or_default();
             let (id, ticket) = (entry.id.clone(), entry.ticket);
             let claim = Claim { leased, ..entry.claim.clone() };
-            let content = Content { id, ticket, claim, demands: demands.clone() };
+            let content = Content { id, ticket, claim, demands: demands.clone(), past: entry.past };
             let locked = write(&path, &content)?;
             // For a moment two copies exist: at worst a process that could not wait for the lock counts it twice.
             let new = EntryFile { path, _locked: locked, _devices: devices };
@@ -271,7 +283,13 @@ impl Ledger {
         let claim = Claim { ports, ..Claim::default() };
         let uid = rustix::process::geteuid().as_raw();
         let name = format!("{PORT_RESERVATION_PREFIX}-{uid}-{}-{ticket:x}", std::process::id());
-        let content = Content { id: String::new(), ticket, claim, demands: Demands::default() };
+        let content = Content {
+            id: String::new(),
+            ticket,
+            claim,
+            demands: Demands::default(),
+            past: PastUse::default(),
+        };
         let path = self.directory.join(name);
         let locked = write(&path, &content)?;
         Ok(Some(PortReservation {
@@ -305,6 +323,7 @@ impl Ledger {
                 state: *standing,
                 demands: content.demands,
                 since,
+                past: content.past,
                 ticket: content.ticket,
                 file: None,
             });

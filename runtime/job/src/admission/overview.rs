@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::capacity::Capacity;
 use super::gpus;
 use super::ledger::{Entry, EntryState, Ledger};
+use super::order::Order;
+use super::rules::Rules;
 use jobc_gpu::lease::{Sharing, Slice};
 use jobc_gpu::{DeviceId, Inventory};
+use jobc_place::time::Time;
 use jobc_sys::error::Result;
 
 /// The GPUs in the ledger.
@@ -62,10 +66,14 @@ pub fn slices_by_mps(ledger: &Ledger) -> BTreeMap<String, u32> {
 impl Overview {
     /// Reads the ledger.
     pub fn of(ledger: &Ledger, inventory: &Inventory) -> Result<Self> {
-        let mut entries = ledger.entries()?;
-        entries.sort_by(|one, other| one.is_before(other).cmp(&other.is_before(one)).reverse());
+        let entries = ledger.entries()?;
+        let rules = Rules::of_host()?;
+        let capacity = Capacity::default().with_gpus(inventory.clone());
+        let order = Order::new(&rules, &entries, &capacity, Time::now().millis() / 1000);
+        let mut sorted: Vec<&Entry> = entries.iter().collect();
+        sorted.sort_by(|one, other| order.compare(one, other));
         let mut overview = Self::default();
-        for entry in entries.iter().filter(|entry| entry.state == EntryState::Admitted) {
+        for entry in sorted.iter().filter(|entry| entry.state == EntryState::Admitted) {
             overview.leases.extend(entry.claim.leased.slots.iter().map(|slot| Lease {
                 device: slot.device,
                 name: slot.name.clone(),
@@ -75,14 +83,9 @@ impl Overview {
             }));
         }
         overview.leases.sort_by_key(|lease| lease.device);
-        let queue = entries.iter().filter(|entry| entry.state == EntryState::Waiting);
+        let queue = sorted.iter().filter(|entry| entry.state == EntryState::Waiting);
         for (place, entry) in (1..).zip(queue).filter(|(_, entry)| !entry.demands.is_empty()) {
-            let before = |other: &&Entry| match other.state {
-                EntryState::Admitted => true,
-                EntryState::Waiting => other.is_before(entry),
-                EntryState::Entered => false,
-            };
-            let before: Vec<&Entry> = entries.iter().filter(before).collect();
+            let before = order.before(&entries, entry);
             let short = gpus::describe_shortage(&entry.claim, &entry.demands, inventory, &before, entry.uid);
             overview.waiting.push(QueuedJob {
                 place,

@@ -57,7 +57,14 @@ impl Fixture {
     }
 
     fn enter(&self, job: &(JobId, JobPlan)) -> Admission {
-        Admission::enter(self.ledger.clone(), &job.0, &claim::of(&job.1)).unwrap()
+        Admission::enter(
+            self.ledger.clone(),
+            Rules::default(),
+            &job.0,
+            &claim::of(&job.1),
+            PastUse::default(),
+        )
+        .unwrap()
     }
 }
 
@@ -154,7 +161,14 @@ fn a_port_belongs_to_one_job() {
     };
     let (one, two) = (with_port("one"), with_port("two"));
     let entered = room.enter(&one);
-    let refused = Admission::enter(room.ledger.clone(), &two.0, &claim::of(&two.1)).unwrap_err();
+    let refused = Admission::enter(
+        room.ledger.clone(),
+        Rules::default(),
+        &two.0,
+        &claim::of(&two.1),
+        PastUse::default(),
+    )
+    .unwrap_err();
     assert_eq!(refused.to_string(), "port 8080 belongs to `one.1`");
     drop(entered);
     room.enter(&two);
@@ -180,4 +194,95 @@ fn of_many_that_ask_at_once_no_more_are_admitted_than_fit() {
         all.into_iter().filter_map(|(admission, admitted)| admitted.then_some(admission)).collect()
     });
     assert!(!admitted.is_empty() && admitted.len() <= 8, "{}", admitted.len());
+}
+
+/// Entries of others, as their supervisors would have written them.
+fn entry(ledger: &Ledger, name: &str, uid: u32, cpus: u64, more: impl FnOnce(&mut Entry)) -> Entry {
+    let claim = Claim { cpu_millis: cpus * 1000, ..Claim::default() };
+    let (mut entry, _) =
+        ledger.enter(&JobId { name: name.to_owned(), run: 1 }, &claim, PastUse::default()).unwrap();
+    (entry.uid, entry.state) = (uid, EntryState::Waiting);
+    more(&mut entry);
+    entry
+}
+
+/// The names of those that wait, in their order.
+fn in_order(rules: &str, entries: &[Entry], now: u64) -> String {
+    let rules = Rules::of_test(rules);
+    let order = Order::new(&rules, entries, &machine(), now);
+    let mut waiting: Vec<&Entry> =
+        entries.iter().filter(|entry| entry.state == EntryState::Waiting).collect();
+    waiting.sort_by(|one, other| order.compare(one, other));
+    waiting.iter().map(|entry| entry.id.trim_end_matches(".1")).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_higher_priority_comes_first_within_the_limit_of_its_user() {
+    let Fixture { _dir, ledger } = Fixture::new();
+    let of = |name, uid, priority| entry(&ledger, name, uid, 1, |entry| entry.claim.priority = priority);
+    let entries =
+        [of("a", 1001, 0), of("b", 1002, 100), of("c", 1001, 5), of("d", 1001, -1), of("e", 1001, 5)];
+    assert_eq!(in_order("", &entries, 0), "b c e a d");
+    assert_eq!(in_order("limits: {users: {bob: {priority: 0}}}", &entries, 0), "c e a b d");
+    assert_eq!(in_order("limits: {groups: {students: {priority: 0}}}", &entries, 0), "a b c e d");
+}
+
+#[test]
+fn who_used_less_comes_first() {
+    let Fixture { _dir, ledger } = Fixture::new();
+    let past = |at, gpu_seconds| PastUse { at, gpu_seconds, cpu_seconds: 0.0 };
+    let of = |name, uid, past| entry(&ledger, name, uid, 1, |entry| entry.past = past);
+    let rules = "fair_share: {half_life: 1h}";
+    // Two hours later, the four hours of ada count one.
+    let entries = [
+        of("ada-1", 1001, past(0, 14400.0)),
+        of("bob-1", 1002, past(7200, 3000.0)),
+        of("ada-2", 1001, past(0, 14400.0)),
+    ];
+    assert_eq!(in_order(rules, &entries, 7200), "bob-1 ada-1 ada-2");
+    let entries = [of("bob-2", 1002, past(7200, 4000.0)), of("ada-3", 1001, past(0, 14400.0))];
+    assert_eq!(in_order(rules, &entries, 7200), "ada-3 bob-2");
+    assert_eq!(in_order("", &entries, 7200), "bob-2 ada-3");
+    // What runs counts too: bob has had half of the CPUs for two hours, and ada one of two GPUs for half an hour.
+    let running = entry(&ledger, "running", 1002, 4, |entry| entry.state = EntryState::Admitted);
+    let entries = [of("bob-3", 1002, past(0, 0.0)), of("ada-4", 1001, past(7200, 1800.0)), running];
+    assert_eq!(in_order(rules, &entries, 7200), "ada-4 bob-3");
+}
+
+#[test]
+fn limits_of_users_and_groups_hold_and_hold_up_no_others() {
+    let room = Fixture::new();
+    let uid = rustix::process::geteuid().as_raw();
+    let limit = |text: &str| Rules::of_test(&format!("limits: {{users: {{{uid}: {text}}}}}"));
+    let enter = |job: &(JobId, JobPlan), rules: Rules| {
+        Admission::enter(room.ledger.clone(), rules, &job.0, &claim::of(&job.1), PastUse::default()).unwrap()
+    };
+    let (first, second) = (cpus("first", 3), cpus("second", 2));
+    let mut one = enter(&first, limit("{cpu: 4, jobs: 5}"));
+    assert_eq!(output(ask(&mut one, &first.1, true)), "admitted");
+    let mut two = enter(&second, limit("{cpu: 4}"));
+    let shown = |answer| output(answer).replace(&uid.to_string(), "UID");
+    let waits = "needs 2 CPUs, and user `UID` has 3 of 4: `first.1`";
+    assert_eq!(shown(ask(&mut two, &second.1, true)), format!("waits at place 1: {waits}"));
+    assert!(shown(ask(&mut two, &second.1, false)).starts_with(&format!("the job {waits}")));
+    assert_eq!(shown(ask(&mut two, &second.1, true)), format!("waits at place 1: {waits}"));
+    // Another job, which is within its limits, passes it: 8 - 3 CPUs are free.
+    let third = cpus("third", 5);
+    let mut three = enter(&third, limit("{cpu: 8}"));
+    assert_eq!(
+        output(ask(&mut three, &third.1, true)),
+        "waits at place 2: needs 5 CPUs, and 3 of 8 are free: `first.1` has 3 CPUs, `second.1` waits for 2 CPUs"
+    );
+    let mut three = enter(&third, limit("{cpu: 8, jobs: 1}"));
+    assert_eq!(
+        shown(ask(&mut three, &third.1, true)),
+        "waits at place 2: user `UID` has 1 of 1 running jobs: `first.1`"
+    );
+    let never = shown(ask(&mut enter(&third, limit("{cpu: 4}")), &third.1, true));
+    assert_eq!(
+        never,
+        "the job needs 5 CPUs, and user `UID` may have 4\nask for less, or have the limit in `/etc/jobc/queue.yaml` raised"
+    );
+    drop(one);
+    assert_eq!(output(ask(&mut two, &second.1, true)), "admitted");
 }

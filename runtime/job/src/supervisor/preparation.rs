@@ -27,6 +27,7 @@ use jobc_gpu::sharing::SharingSupport;
 use jobc_gpu::step::usable_inventory;
 use jobc_gpu::tasks::TaskGpus;
 use jobc_gpu::{Host, Inventory};
+use jobc_place::time::Time;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::TaskId;
 
@@ -57,6 +58,7 @@ pub(super) fn start(share: &Arc<JobContext>, admission: Admission, mail: &Sender
 
 impl Preparation<'_> {
     fn carry_out(&self, mut admission: Admission) -> Result<PreparedHost> {
+        self.wait_for_start()?;
         let slot = self.wait_for_slot()?;
         let gpus = self.wait_for_resources(&mut admission)?;
         let gpus = self.serve_gpus(&admission, gpus)?;
@@ -78,6 +80,20 @@ impl Preparation<'_> {
         std::thread::sleep(RETRY_INTERVAL);
         if self.share.stopped.load(Ordering::Acquire) {
             return Err(Error::new(Kind::State, "the job was stopped before it started"));
+        }
+        Ok(())
+    }
+
+    /// Waits for the start time by the clock of the host, which may be set meanwhile.
+    fn wait_for_start(&self) -> Result<()> {
+        let Some(start) = self.share.submission.start else { return Ok(()) };
+        if Time::now() >= start {
+            return Ok(());
+        }
+        let reason = format!("its start time, {start}, by `after`");
+        self.event(EventKind::Queued, json!({ "waits_for": reason }));
+        while Time::now() < start {
+            self.pause()?;
         }
         Ok(())
     }

@@ -64,6 +64,10 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
             "Kubernetes waits 10s, 20s, 40s and so on up to 6m before a retry, and JobSet does not wait; the time cannot be set"
                 .to_owned(),
         ),
+        Capability::Priority => priority(job),
+        Capability::After => none(
+            "Kubernetes starts a job as soon as it can; submit it at that time, from a CronJob or a timer of yours",
+        ),
         Capability::JobTimeout => job_timeout(job),
         Capability::GangRequired => {
             if settings(job).queue.as_ref().is_some_and(|queue| queue.kueue.is_some()) || has_native_gang(job) {
@@ -251,4 +255,16 @@ fn too_old(what: &str, product: &str, has: Release, needs: Release) -> Support {
         format_release(has),
         format_release(needs)
     ))
+}
+
+/// Kubernetes has priorities by name.
+fn priority(job: &JobPlan) -> Support {
+    let Some(entry) = job.priority.as_ref().map(|priority| &priority.entry) else { return Full };
+    let has_queue = settings(job).queue.as_ref().is_some_and(|queue| queue.kueue.is_some());
+    if entry.class.is_some() || (entry.kueue.is_some() && has_queue) {
+        return Full;
+    }
+    none(
+        "Kubernetes has classes of priorities; name one in `priorities` of the target, such as `urgent: {value: 50, class: high}`",
+    )
 }

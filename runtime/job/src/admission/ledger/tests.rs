@@ -23,15 +23,15 @@ fn names(ledger: &Ledger) -> Vec<String> {
 #[test]
 fn an_entry_lives_as_long_as_its_process() {
     let (_dir, ledger) = ledger();
-    let (mut one, others) = ledger.enter(&id("one"), &claim(1)).unwrap();
+    let (mut one, others) = ledger.enter(&id("one"), &claim(1), PastUse::default()).unwrap();
     assert!(others.is_empty());
-    let (two, others) = ledger.enter(&id("two"), &claim(2)).unwrap();
+    let (two, others) = ledger.enter(&id("two"), &claim(2), PastUse::default()).unwrap();
     assert_eq!(others.len(), 1);
     assert_eq!(
         (others[0].id.as_str(), others[0].state, &others[0].claim),
         ("one.1", EntryState::Entered, &claim(1))
     );
-    assert!(one.is_before(&two) && !two.is_before(&one));
+    assert!(one.cmp_request(&two).is_lt() && !one.is_same_request(&two));
     ledger
         .decide_entry(&mut one, &Demands::default(), |_, others| {
             // The other has made no request.
@@ -54,7 +54,7 @@ fn an_entry_lives_as_long_as_its_process() {
 #[test]
 fn entries_of_dead_processes_are_ignored_and_removed() {
     let (dir, ledger) = ledger();
-    let (entry, _) = ledger.enter(&id("dead"), &claim(1)).unwrap();
+    let (entry, _) = ledger.enter(&id("dead"), &claim(1), PastUse::default()).unwrap();
     let name = names(&ledger).remove(0);
     let text = std::fs::read(dir.path().join(&name)).unwrap();
     drop(entry);
@@ -85,7 +85,7 @@ fn strange_files_of_others_are_passed_over() {
     huge.set_len(1 << 40).unwrap();
     std::fs::write(at("something else"), "x").unwrap();
     assert!(ledger.entries().unwrap().is_empty());
-    let (entry, others) = ledger.enter(&id("one"), &claim(1)).unwrap();
+    let (entry, others) = ledger.enter(&id("one"), &claim(1), PastUse::default()).unwrap();
     assert!(others.is_empty());
     drop(ledger.choose_ports(|taken| Ok(vec![u16::from(taken(1))])).unwrap());
     drop(entry);
@@ -98,7 +98,7 @@ fn a_stuck_lock_only_delays() {
     let held = File::open(dir.path()).unwrap();
     rustix::fs::flock(&held, FlockOperation::LockExclusive).unwrap();
     let begun = Instant::now();
-    let (_entry, _) = ledger.enter(&id("one"), &claim(1)).unwrap();
+    let (_entry, _) = ledger.enter(&id("one"), &claim(1), PastUse::default()).unwrap();
     assert!(begun.elapsed() >= LOCK_TIMEOUT && begun.elapsed() < 3 * LOCK_TIMEOUT, "{:?}", begun.elapsed());
 }
 
@@ -118,7 +118,7 @@ fn chosen_ports_are_kept_until_the_choice_is_dropped() {
     assert_eq!(are_taken(&[20_000, 20_001, 20_002]), [true, true, false]);
     // The job has entered with them before its command drops them.
     let own = Claim { ports: vec![20_000, 8080], ..Claim::default() };
-    let (entry, others) = ledger.enter(&id("own"), &own).unwrap();
+    let (entry, others) = ledger.enter(&id("own"), &own, PastUse::default()).unwrap();
     assert!(others.is_empty());
     let name = names(&ledger).into_iter().find(|name| name.starts_with("chosen-")).unwrap();
     let text = std::fs::read(dir.path().join(&name)).unwrap();
@@ -151,7 +151,9 @@ fn many_enter_at_once() {
         let threads: Vec<_> = (0..16)
             .map(|number| {
                 let ledger = &ledger;
-                scope.spawn(move || ledger.enter(&id(&format!("j{number}")), &claim(1)).unwrap().0)
+                scope.spawn(move || {
+                    ledger.enter(&id(&format!("j{number}")), &claim(1), PastUse::default()).unwrap().0
+                })
             })
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()

@@ -13,7 +13,8 @@ use serde_json::json;
 use super::{GIB, JobId, JobPlan, sample};
 use crate::admission::capacity::Capacity;
 use crate::admission::ledger::{EntryState, Ledger};
-use crate::admission::{Admission, AdmissionOutcome, claim};
+use crate::admission::rules::Rules;
+use crate::admission::{Admission, AdmissionOutcome, PastUse, claim};
 use crate::submission::Submission;
 use jobc_gpu::demand::Demands;
 use jobc_gpu::sharing::SharingSupport;
@@ -65,7 +66,9 @@ fn processes_never_share_a_gpu_also_when_they_are_killed() {
     assert!(shared.is_empty(), "{shared:?}");
     // No job has a claim any more, including dead ones.
     let (id, plan) = job(0, 8);
-    let mut all = Admission::enter(Ledger::at(&ledger), &id, &claim::of(&plan)).unwrap();
+    let mut all =
+        Admission::enter(Ledger::at(&ledger), Rules::default(), &id, &claim::of(&plan), PastUse::default())
+            .unwrap();
     assert_eq!(ask(&mut all, &plan, false), Some(AdmissionOutcome::Admitted));
     assert_eq!(Ledger::at(&ledger).entries().unwrap().len(), 1);
 }
@@ -82,7 +85,14 @@ fn one_of_many() {
     // Opened before the ledger: the kernel closes the file descriptors of a killed process in ascending order, so a card's
     // test lock ends before its lease.
     let cards: Vec<File> = (0..8).map(|card| open_card(dir, card)).collect();
-    let mut admission = Admission::enter(Ledger::at(dir.join("ledger")), &id, &claim::of(&plan)).unwrap();
+    let mut admission = Admission::enter(
+        Ledger::at(dir.join("ledger")),
+        Rules::default(),
+        &id,
+        &claim::of(&plan),
+        PastUse::default(),
+    )
+    .unwrap();
     // Some keep their place, the others try their luck.
     while ask(&mut admission, &plan, number.is_multiple_of(4)) != Some(AdmissionOutcome::Admitted) {
         if number % 6 == 3 {
@@ -139,7 +149,17 @@ fn a_device_belongs_to_its_holder_whatever_the_ledger_says() {
     let dir = tempfile::tempdir().unwrap();
     let enter = |number| {
         let (id, plan) = job(number, 4);
-        (Admission::enter(Ledger::at(dir.path()), &id, &claim::of(&plan)).unwrap(), plan)
+        (
+            Admission::enter(
+                Ledger::at(dir.path()),
+                Rules::default(),
+                &id,
+                &claim::of(&plan),
+                PastUse::default(),
+            )
+            .unwrap(),
+            plan,
+        )
     };
     let ((mut one, plan), (mut other, _)) = (enter(1), enter(2));
     assert_eq!(ask(&mut one, &plan, false), Some(AdmissionOutcome::Admitted));

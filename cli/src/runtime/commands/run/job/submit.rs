@@ -9,7 +9,9 @@ use jobc_job::directory::{Directory, JobDirectories, replace, storage_error};
 use jobc_job::submission::{QueuePosition, Submission};
 use jobc_job::supervisor::start;
 use jobc_job::sweep::Sweep;
+use jobc_place::time::Time;
 use jobc_schema::plan::JobPlan;
+use jobc_schema::queueing::StartTime;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::{JobId, TaskId};
 use jobc_sys::write_atomic::Durability;
@@ -19,6 +21,7 @@ use super::built_plan::{BuiltJob, BuiltPlan};
 use super::images::Images;
 use super::options;
 use crate::runtime::args::run::{RunArgs, UnenforcedLimits};
+use crate::runtime::local_time::Zone;
 use crate::runtime::output::write_new_directory;
 
 /// Jobs that have directories but no supervisors yet. Dropping them removes the directories, and a new sweep none of
@@ -145,6 +148,7 @@ pub(super) fn submission(
         working_directory: std::env::current_dir().ok(),
         // A sweep must not fail because its own jobs hold the resources.
         queue: args.queue || built.jobs.len() > 1 || built.resumed.is_some(),
+        start: plan.after.as_deref().map(start_time).transpose()?,
         scaled: built.scaled.iter().cloned().collect(),
         without_gpus: args.no_gpu,
         allow_unenforced: args.allows_unenforced(),
@@ -162,6 +166,13 @@ pub(super) fn submission(
         attended: !args.detach,
         ..Submission::default()
     })
+}
+
+/// The moment of `after`, by the clock and the time zone of this host.
+fn start_time(after: &str) -> Result<Time> {
+    let wrong = |why: String| Error::new(Kind::Config, format!("`after`: {why}"));
+    let start = StartTime::parse(after).map_err(|error| wrong(error.to_string()))?;
+    Zone::local().start(start, Time::now()).ok_or_else(|| wrong(format!("`{after}` is too far away")))
 }
 
 /// The task that gets our stdin. Of several tasks none does, which is an error only with `-i`.
