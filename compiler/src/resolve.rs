@@ -23,6 +23,7 @@ mod launch;
 mod list_limits;
 mod metrics;
 mod names;
+mod notices;
 mod openpai_env;
 mod openpai_ssh;
 mod outputs;
@@ -108,6 +109,7 @@ fn decide(
     names::check(&context, sink);
     let priority = queueing::resolve_priority(job, target, sink);
     let after = queueing::resolve_start(job, sink);
+    notices::check(&context, sink);
     let gang = resolve_gang(&context, &graph, rendezvous.as_ref(), sink);
     let mut volumes = volumes::resolve_volumes(&context, sink);
     code::resolve_code(&context, &target.settings, &mut volumes, sink);
@@ -213,6 +215,7 @@ fn decide(
         timeout_seconds: job.timeout.map(|t| t.0),
         priority,
         after,
+        notify: job.notify.clone(),
         compat: job.compat.clone(),
         totals,
     };

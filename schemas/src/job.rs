@@ -12,6 +12,7 @@ use crate::forms;
 use crate::image::Image;
 use crate::matrix::Matrix;
 use crate::metric::Metric;
+use crate::notice::Notice;
 use crate::progress::Progress;
 use crate::queueing::Priority;
 use crate::role::{Retry, Role};
@@ -131,6 +132,10 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["22:00", "2026-12-24T22:00", "2h"]))]
     pub after: Option<String>,
+    /// [preview] Who hears of the start and the end of the job. The job does not wait for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("examples" = [[{"on": ["failed", "stalled"], "webhook": "slack"}]]))]
+    pub notify: Vec<Notice>,
     /// Variables that every task has, whether or not the job file names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [["openpai"], ["jobc"]]))]

@@ -19,6 +19,7 @@ pub mod init;
 pub mod job;
 pub mod matrix;
 pub mod metric;
+pub mod notice;
 pub mod percent;
 pub mod permissions;
 pub mod plan;

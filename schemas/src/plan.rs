@@ -21,6 +21,7 @@ use crate::digest::Digest;
 use crate::distributed::{ElasticBackend, Framework, MemberPart};
 use crate::dns::Dns;
 use crate::job::{Compat, Network};
+use crate::notice::Notice;
 use crate::pointer::Pointer;
 use crate::queueing::PriorityPlan;
 use crate::scalar::Scalar;
@@ -113,6 +114,9 @@ pub struct JobPlan {
     /// Earliest start, as in the job file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+    /// Who hears of its start and end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notify: Vec<Notice>,
     /// Variables that every task has, whether or not the job file names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compat: Vec<Compat>,

@@ -20,7 +20,7 @@ use crate::settings;
 /// A hidden command by which this program starts itself, and its function.
 type InternalCommand = (&'static str, fn(std::env::ArgsOs) -> ExitCode);
 
-const INTERNAL_COMMANDS: [InternalCommand; 14] = [
+const INTERNAL_COMMANDS: [InternalCommand; 15] = [
     (jobc_container::probe::COMMAND, jobc_container::probe::main),
     (jobc_job::network::COMMAND, jobc_job::network::hold),
     (jobc_image::unpack::COMMAND, jobc_image::unpack::become_worker),
@@ -29,6 +29,7 @@ const INTERNAL_COMMANDS: [InternalCommand; 14] = [
     (jobc_gpu::mps::COMMAND, jobc_gpu::mps::holder::main),
     (jobc_gpu::nvml::COMMAND, jobc_gpu::nvml::run_query_process),
     (start::COMMAND, supervise),
+    (jobc_job::notice::COMMAND, |words| jobc_job::notice::main(words)),
     (jobc_job::node::front::COMMAND, jobc_job::node::front::main),
     (jobc_job::node::agent::COMMAND, jobc_job::node::agent::main),
     (jobc_job::node::events::COMMAND, jobc_job::node::events::main),

@@ -38,6 +38,8 @@ pub enum Capability {
     Priority,
     /// An earliest start.
     After,
+    /// Notices of the start and the end.
+    Notify,
     /// A limit on the whole job's time.
     JobTimeout,
     /// A limit on an instance's time.
@@ -253,6 +255,7 @@ impl Capability {
         (Self::RetryDisruptions, "retry.disruptions: ignore"),
         (Self::Priority, "priority"),
         (Self::After, "after"),
+        (Self::Notify, "notify"),
         (Self::JobTimeout, "timeout of the job"),
         (Self::RoleTimeout, "timeout of a role"),
         (Self::GracePeriod, "grace_period"),
@@ -317,6 +320,9 @@ pub fn needs(job: &JobPlan) -> Vec<(Capability, Pointer)> {
     }
     if job.after.is_some() {
         found.push((Capability::After, root.key("after")));
+    }
+    if !job.notify.is_empty() {
+        found.push((Capability::Notify, root.key("notify")));
     }
     if job.timeout_seconds.is_some() {
         found.push((Capability::JobTimeout, root.key("timeout")));

@@ -57,6 +57,7 @@ impl Backend for DockerfileBackend {
             | Capability::RetryDisruptions
             | Capability::Priority
             | Capability::After
+            | Capability::Notify
             | Capability::JobTimeout
             | Capability::RoleTimeout
             | Capability::GangRequired

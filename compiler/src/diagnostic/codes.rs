@@ -361,4 +361,5 @@ codes! {
     // ---- J0638: queues, times and notices -------------------------------------------------------
     UNKNOWN_PRIORITY "J0638" "the target has no priority of that name";
     START_TIME "J0639" "`after` is not a time or duration";
+    NOTICE "J0640" "a receiver of `notify` is not an address";
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::lines::Lines;
 use crate::document::{Document, Node, Value};
 
-const JOB: [&str; 29] = [
+const JOB: [&str; 30] = [
     "version",
     "name",
     "description",
@@ -33,6 +33,7 @@ const JOB: [&str; 29] = [
     "gang",
     "priority",
     "after",
+    "notify",
     "retry",
     "timeout",
     "grace_period",

@@ -31,6 +31,7 @@ pub(super) fn check_job(report: &mut Report<'_>) {
     matrix::check(&Pointer::ROOT, root, report);
     one_of::metrics(&Pointer::ROOT, root, report);
     one_of::progress(&Pointer::ROOT, root, report);
+    one_of::notices(root, report);
     one_of::retry(&Pointer::ROOT, root, report);
     storage::names(root, report);
     lists::job(root, report);

@@ -31,6 +31,7 @@ pub mod metrics;
 pub mod network;
 pub mod newest;
 pub mod node;
+pub mod notice;
 pub mod origin;
 pub mod port_owner;
 mod program;

@@ -7,12 +7,12 @@
 mod fetch;
 mod fields;
 mod git;
-mod http;
+pub(crate) mod http;
 mod images;
 mod job;
 mod large_data;
 mod paths;
-mod program;
+pub(crate) mod program;
 mod provisioned;
 mod roots;
 mod shared_outputs;

@@ -78,9 +78,10 @@ impl Secrets {
     }
 }
 
-/// The names of the secrets that variables, files and volumes need.
+/// The names of the secrets that variables, files, volumes and notices need.
 pub fn used(plan: &JobPlan) -> impl Iterator<Item = &str> {
-    plan.roles.iter().flat_map(|role| {
+    let of_notices = plan.notify.iter().filter_map(|notice| notice.webhook.as_deref());
+    let of_roles = plan.roles.iter().flat_map(|role| {
         let variables = role.env.values().filter_map(|value| match value {
             EnvPlan::Secret { secret } => Some(secret.as_str()),
             EnvPlan::Text(_) => None,
@@ -92,7 +93,8 @@ pub fn used(plan: &JobPlan) -> impl Iterator<Item = &str> {
         let mounts =
             role.mounts.iter().filter_map(|mount| plan.volumes.get(&mount.volume)?.secret.as_deref());
         variables.chain(files).chain(mounts)
-    })
+    });
+    of_roles.chain(of_notices)
 }
 
 fn source_of<'a>(plan: &'a JobPlan, name: &str) -> Result<&'a SecretPlan> {

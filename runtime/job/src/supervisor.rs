@@ -56,6 +56,7 @@ use crate::lifecycle::{AttemptFacts, Input, Lifecycle, TaskNumber};
 use crate::logs;
 use crate::metrics::Sampler;
 use crate::node::run::RunDirectory;
+use crate::notice::Notices;
 use crate::provision;
 use crate::ready::Prober;
 use crate::secrets::Secrets;
@@ -238,7 +239,9 @@ impl Supervisor {
             scope::Entered::Nowhere(why) => record.notes.push(why),
         }
         record.notes.extend(ledger_note);
-        let journal = Journal::create(&directory, record)?;
+        let notices = Notices::new(&plan.notify, &secrets, &directory, submission.directory.clone())?;
+        let mut journal = Journal::create(&directory, record)?;
+        journal.set_notices(notices);
         let context = Arc::new(JobContext {
             containers: Store::new(directory.containers().root()),
             directory,

@@ -29,6 +29,7 @@ impl JobPlan {
             timeout_seconds: None,
             priority: None,
             after: None,
+            notify: vec![],
             compat: vec![],
             totals: Totals::default(),
         }

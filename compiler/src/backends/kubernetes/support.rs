@@ -143,6 +143,7 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::RetryDisruptions
         | Capability::Priority
         | Capability::After
+        | Capability::Notify
         | Capability::JobTimeout
         | Capability::GangRequired
         | Capability::GangMin

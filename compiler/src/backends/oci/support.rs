@@ -48,6 +48,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::RetryDisruptions
         | C::Priority
         | C::After
+        | C::Notify
         | C::JobTimeout
         | C::RoleTimeout
         | C::GracePeriod

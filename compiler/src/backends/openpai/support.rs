@@ -41,6 +41,9 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
             "OpenPAI has the classes `crit`, `prod`, `test` and `oppo`; write one as `priority` in `openpai`",
         ),
         Capability::After => none("OpenPAI starts jobs as soon as it can; submit the job at that time"),
+        Capability::Notify => none(
+            "nothing of jobc watches a job of OpenPAI; leave `notify` out, and write a command after `jobc wait`",
+        ),
         Capability::JobTimeout => none("OpenPAI has no limit for a whole job; write `timeout` on the roles"),
         Capability::GangMin => none(
             "OpenPAI starts all tasks together or each on its own; write `gang: required` or `gang: none`",

@@ -44,6 +44,9 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
     match capability {
         C::Priority => priority(job),
         C::After => start_time(job),
+        C::Notify => none(
+            "Slurm itself sends mail: leave `notify` out, and write `extra: {mail-user: ADDRESS, mail-type: FAIL}` in `slurm` of the target, or run `jobc wait TARGET/JOB --notify`",
+        ),
         C::Needs(NeedState::Succeeded)
         | C::MinFailed
         | C::RoleMatrix

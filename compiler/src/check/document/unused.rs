@@ -24,7 +24,7 @@ pub(crate) fn check(document: &Document, files: &dyn Files, sink: &mut Sink) {
             collect(text, &mut used);
             let mut path = path.iter().rev().map(AsRef::as_ref);
             match (path.next(), path.next()) {
-                (Some("secret"), _) | (_, Some("secrets")) => _ = secrets.insert(text.to_owned()),
+                (Some("secret" | "webhook"), _) | (_, Some("secrets")) => _ = secrets.insert(text.to_owned()),
                 (Some("use"), _) => _ = picked.insert(text.to_owned()),
                 (Some("dockerfile"), _) => dockerfiles.push(read(files, text)),
                 _ => {}

@@ -37,6 +37,15 @@ pub(super) fn metrics(at: &Pointer, parent: &Node, report: &mut Report<'_>) {
     }
 }
 
+/// The receivers of notices.
+pub(super) fn notices(root: &Node, report: &mut Report<'_>) {
+    let Some(Value::Sequence(notices)) = root.get("notify").map(|notify| &notify.value) else { return };
+    for (number, notice) in notices.iter().enumerate() {
+        let at = Pointer::ROOT.key("notify").index(number);
+        exactly_one(report, &at, notice, &["webhook", "email", "run"], "who gets the notice");
+    }
+}
+
 /// The source of the progress of the job or of a role.
 pub(super) fn progress(at: &Pointer, parent: &Node, report: &mut Report<'_>) {
     let Some(progress) = parent.get("progress") else { return };

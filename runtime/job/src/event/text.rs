@@ -50,6 +50,11 @@ pub fn describe(event: &Event) -> String {
                 detail["verdict"]["kind"].as_str().filter(|kind| *kind != Verdict::Success.as_str());
             listed(vec![end, verdict.map(|kind| format!("verdict: {kind}"))])
         }
+        Kind::Notified => {
+            let error = text("error").map(|error| format!("failed: {error}"));
+            let to = text("to").map(|to| format!("{to}: {}", error.as_deref().unwrap_or("sent")));
+            listed(vec![text("on"), to])
+        }
         Kind::OomKilled => number("kills").map(oom_kills).unwrap_or_default(),
         Kind::Discarded => {
             let directory = |directory: &Value| {

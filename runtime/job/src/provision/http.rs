@@ -107,7 +107,7 @@ fn ensure_file(path: &Path) -> std::io::Result<()> {
 }
 
 /// A value as a line of curl's configuration has it.
-fn quoted(value: &str) -> String {
+pub(crate) fn quoted(value: &str) -> String {
     let mut quoted = String::with_capacity(value.len() + 2);
     quoted.push('"');
     for character in value.chars() {
@@ -173,7 +173,7 @@ fn free_bytes(path: &Path) -> u64 {
 }
 
 /// The scheme of a supported address: `https`; `http` from this host; `file` for git.
-pub(super) fn scheme(url: &str) -> Result<&'static str> {
+pub(crate) fn scheme(url: &str) -> Result<&'static str> {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = host.rsplit('@').next().unwrap_or_default();

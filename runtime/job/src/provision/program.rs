@@ -25,11 +25,11 @@ const MAX_STDERR_BYTES: u64 = 2048;
 
 /// A program's run, and how it ended.
 #[derive(Debug)]
-pub(super) struct ProgramOutput {
+pub(crate) struct ProgramOutput {
     /// How.
-    pub(super) status: ExitStatus,
+    pub(crate) status: ExitStatus,
     /// The last part of its standard error, trimmed.
-    pub(super) stderr: String,
+    pub(crate) stderr: String,
 }
 
 /// Runs a program to its end with `input` as its standard input; `step` is called once a second.
@@ -39,7 +39,7 @@ pub(super) struct ProgramOutput {
 /// # Errors
 ///
 /// The program is not installed, or `stopped` became true: then it is killed with its children.
-pub(super) fn run(
+pub(crate) fn run(
     command: &mut Command,
     input: &[u8],
     stopped: &AtomicBool,
@@ -76,7 +76,7 @@ pub(super) fn run(
 }
 
 /// The error for a request to stop.
-pub(super) fn stopped_error() -> Error {
+pub(crate) fn stopped_error() -> Error {
     Error::new(Kind::State, "the job ended before it started")
 }
 

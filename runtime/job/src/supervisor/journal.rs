@@ -14,6 +14,7 @@ use crate::clean::RESERVE_FILE;
 use crate::directory::{Directory, storage_error};
 use crate::event::{Event, EventLog, Kind};
 use crate::lifecycle::{Lifecycle, TaskNumber};
+use crate::notice::Notices;
 use crate::record::Record;
 use jobc_place::metric::MetricValue;
 use jobc_place::task::{Attempt, TaskStatus};
@@ -41,6 +42,7 @@ pub(super) struct Journal {
     /// The job's record.
     pub(super) record: Record,
     events: EventLog,
+    notices: Option<Notices>,
     changed: bool,
     next: Instant,
     /// When new values of metrics are to be written, if there are some.
@@ -62,12 +64,18 @@ impl Journal {
             directory: directory.clone(),
             record,
             events,
+            notices: None,
             changed: false,
             next,
             metrics_due: None,
             failing: false,
             lost: 0,
         })
+    }
+
+    /// From now on events are reasons for notices.
+    pub(super) fn set_notices(&mut self, notices: Notices) {
+        self.notices = Some(notices);
     }
 
     /// Something happened to the job.
@@ -94,6 +102,9 @@ impl Journal {
             }
             Ok(()) => {}
             Err(_) => self.lost += 1,
+        }
+        if let Some(notices) = &mut self.notices {
+            notices.observe(event);
         }
     }
 

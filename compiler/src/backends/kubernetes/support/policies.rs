@@ -68,6 +68,9 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
         Capability::After => none(
             "Kubernetes starts a job as soon as it can; submit it at that time, from a CronJob or a timer of yours",
         ),
+        Capability::Notify => none(
+            "nothing of jobc watches a job of Kubernetes; leave `notify` out, and run `jobc wait TARGET/JOB --notify` or a command after it",
+        ),
         Capability::JobTimeout => job_timeout(job),
         Capability::GangRequired => {
             if settings(job).queue.as_ref().is_some_and(|queue| queue.kueue.is_some()) || has_native_gang(job) {
