@@ -216,9 +216,14 @@ fn decide(
         priority,
         after,
         notify: job.notify.clone(),
+        idle: job.idle,
         compat: job.compat.clone(),
         totals,
     };
+    queueing::check_idle(&plan, sink);
+    if sink.stops_the_plan() {
+        return None;
+    }
     provided::provide(&mut plan, job, files, &Names::new(job.openpai.as_ref()));
     Some(plan)
 }

@@ -9,6 +9,7 @@ use crate::distributed::Distributed;
 use crate::dns::Dns;
 use crate::duration::Seconds;
 use crate::forms;
+use crate::idle::Idle;
 use crate::image::Image;
 use crate::matrix::Matrix;
 use crate::metric::Metric;
@@ -136,6 +137,10 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [[{"on": ["failed", "stalled"], "webhook": "slack"}]]))]
     pub notify: Vec<Notice>,
+    /// [preview] What happens to a job that holds GPUs and does not use them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"after": "1h", "action": "stop"}]))]
+    pub idle: Option<Idle>,
     /// Variables that every task has, whether or not the job file names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [["openpai"], ["jobc"]]))]

@@ -14,6 +14,7 @@ pub mod exchange;
 mod forms;
 pub mod generate;
 pub mod gpu;
+pub mod idle;
 pub mod image;
 pub mod init;
 pub mod job;

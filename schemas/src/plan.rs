@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::distributed::{ElasticBackend, Framework, MemberPart};
 use crate::dns::Dns;
+use crate::idle::Idle;
 use crate::job::{Compat, Network};
 use crate::notice::Notice;
 use crate::pointer::Pointer;
@@ -117,6 +118,9 @@ pub struct JobPlan {
     /// Who hears of its start and end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<Notice>,
+    /// What happens when its GPUs are not used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Idle>,
     /// Variables that every task has, whether or not the job file names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compat: Vec<Compat>,

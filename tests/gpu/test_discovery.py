@@ -56,9 +56,9 @@ class Host:
         assert answer.returncode == 0, answer.stderr
         return json.loads(answer.stdout)
 
-    def job(self, name, **role):
+    def job(self, name, more=None, **role):
         path = self.jobs.directory / f"{name}.json"
-        path.write_text(json.dumps({"version": 1, "name": name, "image": "host", "roles": {"main": {"shell": "sh", **role}}}))
+        path.write_text(json.dumps({"version": 1, "name": name, "image": "host", **(more or {}), "roles": {"main": {"shell": "sh", **role}}}))
         return str(path)
 
     def start(self, path):
@@ -214,6 +214,33 @@ def test_stats_has_the_gpu_usage_of_a_tasks_processes(jobs, note):
     listed = host.listed()
     assert [lease["job"] for lease in listed["leases"]] == [name] and [process["pid"] for process in listed["gpus"][0]["processes"]] == [pid], f"{listed['leases']}, {listed['gpus'][0]['processes']}"
     assert name in host.call("gpu", "ls").stdout, "`gpu ls` does not show the job"
+
+
+def idle_events(host, name):
+    lines = host.call("events", name, "--format", "json").stdout.splitlines()
+    return [event for event in map(json.loads, lines) if event["event"] == "idle"]
+
+
+def test_idle_gpus_are_reported_and_end_a_job(jobs):
+    """`idle` counts from the last use of the job's GPUs: one job is told about, another one is stopped."""
+    host = Host(jobs, "h200")
+    words = ["--allow-unenforced"] if jobs.account else []
+    host.answer("gpu.0.processes=", "gpu.0.utilization=97 5")
+    job = host.job("idle-report", run="exec sleep 60", resources={"gpu": 1}, more={"idle": {"after": "3s"}})
+    name = host.start(job)
+    time.sleep(5)
+    assert not idle_events(host, name), "a GPU that is used by 97 % is not idle"
+    host.answer("gpu.0.processes=", "gpu.0.utilization=4 5")
+    deadline = time.monotonic() + 40
+    while not idle_events(host, name) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert [event["detail"] for event in idle_events(host, name)] == [{"percent": 10, "seconds": 3, "action": "report"}]
+    record = jobs.record(name)
+    assert record["state"] == "running" and "its GPUs were used less than 10 % for 3s, by `idle`" in record["notes"], record
+    host.call("stop", name)
+    answer = host.call("run", *words, host.job("idle-stop", run="exec sleep 60", resources={"gpu": 1}, more={"idle": {"gpu": 5, "after": "3s", "action": "stop"}}))
+    assert "its GPUs were used less than 5 % for 3s, by `idle`" in answer.stderr + answer.stdout, answer
+    assert jobs.record("idle-stop")["state"] == "stopped"
 
 
 def start_ioctl_loop(jobs):

@@ -40,6 +40,8 @@ pub enum Capability {
     After,
     /// Notices of the start and the end.
     Notify,
+    /// An answer to idle GPUs.
+    Idle,
     /// A limit on the whole job's time.
     JobTimeout,
     /// A limit on an instance's time.
@@ -256,6 +258,7 @@ impl Capability {
         (Self::Priority, "priority"),
         (Self::After, "after"),
         (Self::Notify, "notify"),
+        (Self::Idle, "idle"),
         (Self::JobTimeout, "timeout of the job"),
         (Self::RoleTimeout, "timeout of a role"),
         (Self::GracePeriod, "grace_period"),
@@ -323,6 +326,9 @@ pub fn needs(job: &JobPlan) -> Vec<(Capability, Pointer)> {
     }
     if !job.notify.is_empty() {
         found.push((Capability::Notify, root.key("notify")));
+    }
+    if job.idle.is_some() {
+        found.push((Capability::Idle, root.key("idle")));
     }
     if job.timeout_seconds.is_some() {
         found.push((Capability::JobTimeout, root.key("timeout")));

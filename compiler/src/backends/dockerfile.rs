@@ -58,6 +58,7 @@ impl Backend for DockerfileBackend {
             | Capability::Priority
             | Capability::After
             | Capability::Notify
+            | Capability::Idle
             | Capability::JobTimeout
             | Capability::RoleTimeout
             | Capability::GangRequired

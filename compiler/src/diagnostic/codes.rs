@@ -362,4 +362,5 @@ codes! {
     UNKNOWN_PRIORITY "J0638" "the target has no priority of that name";
     START_TIME "J0639" "`after` is not a time or duration";
     NOTICE "J0640" "a receiver of `notify` is not an address";
+    IDLE_WITHOUT_GPUS "J0641" "`idle` of a job without GPUs";
 }

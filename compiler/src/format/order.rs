@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::lines::Lines;
 use crate::document::{Document, Node, Value};
 
-const JOB: [&str; 30] = [
+const JOB: [&str; 31] = [
     "version",
     "name",
     "description",
@@ -34,6 +34,7 @@ const JOB: [&str; 30] = [
     "priority",
     "after",
     "notify",
+    "idle",
     "retry",
     "timeout",
     "grace_period",

@@ -1,6 +1,6 @@
-//! `priority` and `after`: which jobs a job comes before, and when it starts.
+//! `priority`, `after` and `idle`: which jobs a job comes before, when it starts, and when it should make room.
 
-use jobc_schema::plan::TargetPlan;
+use jobc_schema::plan::{JobPlan, TargetPlan};
 use jobc_schema::queueing::{Priority, PriorityEntry, PriorityPlan, StartTime};
 use jobc_schema::target::Target;
 use jobc_schema::{BackendName, Job, Pointer};
@@ -64,4 +64,15 @@ pub(super) fn resolve_start(job: &Job, sink: &mut Sink) -> Option<String> {
         );
     }
     Some(text.clone())
+}
+
+/// Reports `idle` of a job without GPUs, where it would never be true.
+pub(super) fn check_idle(plan: &JobPlan, sink: &mut Sink) {
+    if plan.idle.is_some() && plan.roles.iter().all(|role| role.gpus().is_none()) {
+        sink.push(
+            Diagnostic::error(codes::IDLE_WITHOUT_GPUS, "`idle` is about GPUs, and no role has one")
+                .at_key(&Pointer::ROOT.key("idle"), "")
+                .note("give a role GPUs, as in `resources: {gpu: 1}`, or leave `idle` out"),
+        );
+    }
 }

@@ -85,6 +85,8 @@ pub enum Kind {
     /// A task or the job ended: `exit_code`, `explanation`. Of a task also its `signal`, whether it was `stopped`, and
     /// `ends_job` if its end decides that of the job. The `verdict` has `kind`, `evidence` and `next`.
     Ended,
+    /// No GPU of the job was used for long: `percent`, `seconds`, and the `action`.
+    Idle,
     /// A notice was sent: `on` which event, `to` whom, and the `error` if it failed.
     Notified,
     /// Outputs and logs are complete: `outputs`.

@@ -298,7 +298,8 @@ fn run(command: &mut Command, input: &[u8]) -> Result<()> {
     let words = ended.stderr.lines().next_back().filter(|line| !line.is_empty());
     let why = words.map_or_else(|| ended.status.to_string(), str::to_owned);
     // `curl: (7) Failed to connect to ...`
-    let why = why.strip_prefix("curl: (").and_then(|rest| rest.split_once(") ")).map_or(&*why, |(_, why)| why);
+    let why =
+        why.strip_prefix("curl: (").and_then(|rest| rest.split_once(") ")).map_or(&*why, |(_, why)| why);
     Err(Error::new(Kind::System, why.to_owned()))
 }
 
@@ -318,9 +319,11 @@ mod tests {
         let mut notices = notices(&directory);
         let task = "main-0".parse().unwrap();
         let of_task = |kind, detail| Event::of_task(kind, Clone::clone(&task), 1, detail);
-        let ended = |state: &str| Event::of_job(EventKind::Ended, json!({"state": state, "explanation": state}));
+        let ended =
+            |state: &str| Event::of_job(EventKind::Ended, json!({"state": state, "explanation": state}));
         let started = of_task(EventKind::Started, json!({"pid": 1}));
-        let stalled = of_task(EventKind::Ended, json!({"verdict": {"kind": "stall"}, "explanation": "killed"}));
+        let stalled =
+            of_task(EventKind::Ended, json!({"verdict": {"kind": "stall"}, "explanation": "killed"}));
         let mut on = |event: &Event| notices.reason(event).map(|(on, _)| on.as_str());
         assert_eq!((on(&started), on(&started)), (Some("started"), None));
         assert_eq!((on(&stalled), on(&stalled)), (Some("stalled"), None));
@@ -331,8 +334,14 @@ mod tests {
         let failed = Event::of_job(EventKind::Ended, json!({"explanation": "main-0: exit 3"}));
         let text = |event, on, state| message(&directory.id, event, on, state).text;
         let host = message(&directory.id, &failed, NoticeEvent::Failed, "failed").host;
-        assert_eq!(text(&failed, NoticeEvent::Failed, "failed"), format!("train.2 on {host}: failed: main-0: exit 3"));
+        assert_eq!(
+            text(&failed, NoticeEvent::Failed, "failed"),
+            format!("train.2 on {host}: failed: main-0: exit 3")
+        );
         assert_eq!(text(&started, NoticeEvent::Started, "running"), format!("train.2 on {host}: started"));
-        assert_eq!(text(&stalled, NoticeEvent::Stalled, "running"), format!("train.2 on {host}: stalled: main-0: killed"));
+        assert_eq!(
+            text(&stalled, NoticeEvent::Stalled, "running"),
+            format!("train.2 on {host}: stalled: main-0: killed")
+        );
     }
 }

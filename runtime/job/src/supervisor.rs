@@ -42,6 +42,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use jobc_schema::idle::IdleAction;
 use jobc_schema::plan::JobPlan;
 use serde_json::json;
 
@@ -286,6 +287,10 @@ impl Supervisor {
         let prober = prober::create_prober(&context, ids, mailbox.sender());
         let spawner = Spawner::start(&tasks, &context, &mailbox.sender());
         let has_gpus = context.plan.roles.iter().any(|role| role.gpus().is_some());
+        let mut sampler = Sampler::new(&directory, has_gpus);
+        if let Some(idle) = context.plan.idle {
+            sampler.watch_idle(idle);
+        }
         Ok(Self {
             log_metrics: Arc::new(LogMetrics::of(&context.plan)?),
             next_reading: Self::first_reading(&context.plan),
@@ -305,7 +310,7 @@ impl Supervisor {
             prober,
             logs,
             partial_lines: BTreeMap::new(),
-            sampler: Sampler::new(&directory, has_gpus),
+            sampler,
             buffer: vec![0; 65536],
             preparation: None,
             prepared: None,
@@ -427,10 +432,29 @@ impl Supervisor {
         {
             self.journal.note(format!("samples are lost: {error}"));
         }
+        self.look_at_idle_gpus();
         for (id, kills) in self.sampler.take_oom_kills() {
             if let Some(task) = self.lifecycle.tasks().iter().position(|task| task.id == id) {
                 self.note_oom_kills(task, kills);
             }
+        }
+    }
+
+    /// Reports or stops a job whose GPUs are idle. While the user has paused it, they may be.
+    fn look_at_idle_gpus(&mut self) {
+        let Some(idle) = self.context.plan.idle else { return };
+        if self.journal.record.state == JobState::Paused {
+            self.sampler.reset_idle();
+        }
+        if !self.sampler.take_idle() {
+            return;
+        }
+        let detail = json!({ "percent": idle.gpu, "seconds": idle.after.0, "action": idle.action });
+        self.journal.job_event(EventKind::Idle, detail);
+        let why = format!("its GPUs were used less than {} % for {}, by `idle`", idle.gpu, idle.after);
+        match idle.action {
+            IdleAction::Report => self.journal.note(why),
+            IdleAction::Stop => self.step(Input::Stop { grace: None, why }),
         }
     }
 

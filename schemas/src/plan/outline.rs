@@ -30,6 +30,7 @@ impl JobPlan {
             priority: None,
             after: None,
             notify: vec![],
+            idle: None,
             compat: vec![],
             totals: Totals::default(),
         }

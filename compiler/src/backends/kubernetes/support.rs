@@ -144,6 +144,7 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::Priority
         | Capability::After
         | Capability::Notify
+        | Capability::Idle
         | Capability::JobTimeout
         | Capability::GangRequired
         | Capability::GangMin

@@ -49,6 +49,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::Priority
         | C::After
         | C::Notify
+        | C::Idle
         | C::JobTimeout
         | C::RoleTimeout
         | C::GracePeriod

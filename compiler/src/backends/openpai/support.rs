@@ -44,6 +44,9 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::Notify => none(
             "nothing of jobc watches a job of OpenPAI; leave `notify` out, and write a command after `jobc wait`",
         ),
+        Capability::Idle => none(
+            "nothing of jobc watches the GPUs of a job of OpenPAI; leave `idle` out, and look at the metrics of the cluster",
+        ),
         Capability::JobTimeout => none("OpenPAI has no limit for a whole job; write `timeout` on the roles"),
         Capability::GangMin => none(
             "OpenPAI starts all tasks together or each on its own; write `gang: required` or `gang: none`",

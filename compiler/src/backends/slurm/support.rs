@@ -44,6 +44,9 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
     match capability {
         C::Priority => priority(job),
         C::After => start_time(job),
+        C::Idle => {
+            none("nothing of jobc watches the GPUs of a job of Slurm; leave `idle` out, and set a `timeout`")
+        }
         C::Notify => none(
             "Slurm itself sends mail: leave `notify` out, and write `extra: {mail-user: ADDRESS, mail-type: FAIL}` in `slurm` of the target, or run `jobc wait TARGET/JOB --notify`",
         ),

@@ -12,7 +12,7 @@ use super::keys::below;
 
 /// The durations of a job.
 pub(super) fn job(root: &Node, report: &mut Report<'_>) {
-    for path in [&["timeout"][..], &["grace_period"], &["retry", "backoff"]] {
+    for path in [&["timeout"][..], &["grace_period"], &["retry", "backoff"], &["idle", "after"]] {
         check(&Pointer::ROOT, root, path, DURATION, report);
     }
 }

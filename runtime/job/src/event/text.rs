@@ -5,7 +5,7 @@ use std::time::Duration;
 use jobc_place::exit_text;
 use jobc_place::time::format_duration;
 use jobc_place::verdict::Verdict;
-use jobc_schema::Bytes;
+use jobc_schema::{Bytes, Seconds};
 use serde_json::Value;
 
 use super::{Event, Kind};
@@ -49,6 +49,12 @@ pub fn describe(event: &Event) -> String {
             let verdict =
                 detail["verdict"]["kind"].as_str().filter(|kind| *kind != Verdict::Success.as_str());
             listed(vec![end, verdict.map(|kind| format!("verdict: {kind}"))])
+        }
+        Kind::Idle => {
+            let seconds = number("seconds").map(|seconds| format!("for {}", Seconds(seconds)));
+            let below = number("percent").map(|percent| format!("its GPUs were used less than {percent} %"));
+            let parts = [below, seconds].into_iter().flatten().collect::<Vec<_>>();
+            parts.join(" ")
         }
         Kind::Notified => {
             let error = text("error").map(|error| format!("failed: {error}"));

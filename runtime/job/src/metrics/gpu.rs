@@ -105,6 +105,12 @@ impl GpuMonitor {
         Ok(())
     }
 
+    /// Whether any of these devices is used as much, by whomever. What is not known may be.
+    pub(super) fn is_busy(&self, slots: &[Slot], percent: u32) -> bool {
+        let used = |slot: &Slot| utilization(&self.latest, &slot.name).map(u32::from);
+        slots.iter().any(|slot| used(slot).is_none_or(|used| used >= percent))
+    }
+
     /// Whether any process uses a GPU.
     pub(super) fn in_use(&self) -> bool {
         !self.latest.processes.is_empty()

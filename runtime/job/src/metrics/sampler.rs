@@ -17,6 +17,7 @@ use jobc_container::cgroup::{Cgroup, CgroupRecord, Meter};
 use jobc_gpu::Host;
 use jobc_gpu::lease::Slot;
 use jobc_place::time::Time;
+use jobc_schema::idle::Idle;
 use jobc_sys::id::TaskId;
 use jobc_sys::syscall::ended::EndedUsage;
 
@@ -52,6 +53,34 @@ pub struct Sampler {
     max_open_files: usize,
     /// The tasks with processes that the kernel has killed for lack of memory since the last question, and how many.
     oom_kills: Vec<(TaskId, u64)>,
+    /// `idle` of the job.
+    idle: Option<IdleWatch>,
+}
+
+/// Since when no GPU of the job is used.
+#[derive(Debug)]
+struct IdleWatch {
+    rule: Idle,
+    since: Option<Instant>,
+    /// Whether it was said.
+    is_reported: bool,
+}
+
+impl IdleWatch {
+    fn saw(&mut self, is_busy: bool, now: Instant) {
+        if is_busy {
+            (self.since, self.is_reported) = (None, false);
+        } else {
+            self.since.get_or_insert(now);
+        }
+    }
+
+    /// Whether it is to be said now; once for each time of idleness.
+    fn take(&mut self, now: Instant) -> bool {
+        let after = Duration::from_secs(self.rule.after.0);
+        let is_due = self.since.is_some_and(|since| now.duration_since(since) >= after);
+        is_due && !std::mem::replace(&mut self.is_reported, is_due)
+    }
 }
 
 /// A task that runs.
@@ -101,6 +130,24 @@ impl Sampler {
             next: Instant::now(),
             max_open_files: usize::try_from(files).unwrap_or(usize::MAX),
             oom_kills: vec![],
+            idle: None,
+        }
+    }
+
+    /// Watches from now on whether the GPUs of the job are used.
+    pub fn watch_idle(&mut self, rule: Idle) {
+        self.idle = Some(IdleWatch { rule, since: None, is_reported: false });
+    }
+
+    /// Whether the GPUs of the job are idle as `idle` says; true once for each time.
+    pub fn take_idle(&mut self) -> bool {
+        self.idle.as_mut().is_some_and(|idle| idle.take(Instant::now()))
+    }
+
+    /// The time of idleness begins anew.
+    pub fn reset_idle(&mut self) {
+        if let Some(idle) = &mut self.idle {
+            idle.saw(true, Instant::now());
         }
     }
 
@@ -119,6 +166,7 @@ impl Sampler {
         if let Some(gpus) = &mut self.gpus {
             gpus.attempt_begins(Instant::now());
         }
+        self.reset_idle();
         self.tasks.push(SampledTask {
             task: task.clone(),
             attempt,
@@ -197,6 +245,13 @@ impl Sampler {
                 self.oom_kills.push((watched.task.clone(), kills));
             }
             watched.record(sample, &mut samples);
+        }
+        if let Some(idle) = &mut self.idle {
+            let slots: Vec<&[Slot]> = self.tasks.iter().map(|task| &*task.slots).collect();
+            let holds = slots.iter().any(|slots| !slots.is_empty());
+            let is_used = |gpus: &GpuMonitor| slots.iter().any(|slots| gpus.is_busy(slots, idle.rule.gpu));
+            let is_busy = !holds || self.gpus.as_ref().is_none_or(is_used);
+            idle.saw(is_busy, now);
         }
         let result = self.sample_file.push(&samples);
         let cost = processor_time().saturating_sub(began);
@@ -311,5 +366,19 @@ mod tests {
         assert_eq!(sample(4, 3_000_000).cpu_millis_since(&sample(2, 1_000_000)), Some(1000));
         assert_eq!(sample(2, 3_000_000).cpu_millis_since(&sample(2, 1_000_000)), None);
         assert_eq!(sample(4, 1).cpu_millis_since(&sample(2, 2)), None);
+    }
+
+    #[test]
+    fn idleness_is_said_once_until_a_gpu_is_used() {
+        let rule = serde_json::from_value(serde_json::json!({"after": "10s"})).unwrap();
+        let mut idle = IdleWatch { rule, since: None, is_reported: false };
+        let began = Instant::now();
+        let mut at = |second: u64, is_busy: bool| {
+            let now = began + Duration::from_secs(second);
+            idle.saw(is_busy, now);
+            idle.take(now)
+        };
+        let said: Vec<u64> = (0..60).filter(|second| at(*second, matches!(second, 5 | 30..=32))).collect();
+        assert_eq!(said, [16, 43]);
     }
 }

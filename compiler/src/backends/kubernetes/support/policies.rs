@@ -71,6 +71,9 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
         Capability::Notify => none(
             "nothing of jobc watches a job of Kubernetes; leave `notify` out, and run `jobc wait TARGET/JOB --notify` or a command after it",
         ),
+        Capability::Idle => none(
+            "nothing of jobc watches the GPUs of a job of Kubernetes; leave `idle` out, and look at the metrics of the cluster, such as those of the DCGM exporter",
+        ),
         Capability::JobTimeout => job_timeout(job),
         Capability::GangRequired => {
             if settings(job).queue.as_ref().is_some_and(|queue| queue.kueue.is_some()) || has_native_gang(job) {
