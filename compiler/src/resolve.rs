@@ -109,6 +109,7 @@ fn decide(
     names::check(&context, sink);
     let priority = queueing::resolve_priority(job, target, sink);
     let after = queueing::resolve_start(job, sink);
+    queueing::check_schedule(job, sink);
     notices::check(&context, sink);
     let gang = resolve_gang(&context, &graph, rendezvous.as_ref(), sink);
     let mut volumes = volumes::resolve_volumes(&context, sink);
@@ -215,6 +216,7 @@ fn decide(
         timeout_seconds: job.timeout.map(|t| t.0),
         priority,
         after,
+        schedule: job.schedule.clone(),
         notify: job.notify.clone(),
         idle: job.idle,
         compat: job.compat.clone(),

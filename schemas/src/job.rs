@@ -18,6 +18,7 @@ use crate::progress::Progress;
 use crate::queueing::Priority;
 use crate::role::{Retry, Role};
 use crate::scalar::{EnvValue, Scalar, ScalarKind};
+use crate::schedule::Schedule;
 use crate::storage::{Data, Output};
 use crate::target::OpenpaiTarget;
 
@@ -133,6 +134,11 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["22:00", "2026-12-24T22:00", "2h"]))]
     pub after: Option<String>,
+    /// [preview] When the job starts again and again: a CronJob of Kubernetes or a timer of systemd, which `jobc build`
+    /// writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"cron": "0 3 * * *", "zone": "Europe/Berlin"}]))]
+    pub schedule: Option<Schedule>,
     /// [preview] Who hears of the start and the end of the job. The job does not wait for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [[{"on": ["failed", "stalled"], "webhook": "slack"}]]))]

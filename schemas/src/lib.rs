@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod code;
+pub mod cron;
 pub mod digest;
 pub mod distributed;
 pub mod dns;
@@ -33,6 +34,7 @@ pub mod reference;
 pub mod resources;
 pub mod role;
 pub mod scalar;
+pub mod schedule;
 pub mod shell;
 pub mod signal;
 pub mod site;

@@ -26,6 +26,7 @@ use crate::notice::Notice;
 use crate::pointer::Pointer;
 use crate::queueing::PriorityPlan;
 use crate::scalar::Scalar;
+use crate::schedule::Schedule;
 use crate::target::{Devices, Target};
 
 pub use image::{BuildStep, ImagePlan, ImageSource};
@@ -115,6 +116,9 @@ pub struct JobPlan {
     /// Earliest start, as in the job file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+    /// When it starts again and again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
     /// Who hears of its start and end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<Notice>,

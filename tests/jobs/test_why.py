@@ -67,7 +67,7 @@ def test_a_job_of_the_queue_says_what_it_waits_for_and_until_when(jobs):
         ("why-first.1", None, []), ("why-second.1", 1, ["why-first.1"]), ("why-third.1", 2, ["why-first.1", "why-second.1"]),
         ("why-fourth.1", 3, ["why-first.1", "why-second.1", "why-third.1"])], rows
     assert 500 < rows[0]["seconds"] == rows[1]["seconds"] <= 600 and rows[2]["seconds"] > 800 and rows[3]["seconds"] is None, rows
-    expect(jobs.call("ps", "--queue"), out=rf"(?m)^PLACE +JOB .*\nhas +why-first\.1 +root +{CPUS} CPUs? +- +ends in .*\n1 +why-second\.1 .* why-first\.1 +starts in (9|10) min$")
+    expect(jobs.call("ps", "--queue"), out=rf"(?m)^PLACE +JOB .*\nhas +why-first\.1 +root +0 +{CPUS} CPUs? +- +ends in .*\n1 +why-second\.1 .* why-first\.1 +starts in (9|10) min$")
     expect(jobs.call("ps", "--queue", "why-first"), code=2, error="cannot be used with")
     # The place in the queue changes, and then it has what it waits for; the time line is kept after the job.
     expect(jobs.call("stop", "why-first", "why-second"))

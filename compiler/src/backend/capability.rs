@@ -42,6 +42,8 @@ pub enum Capability {
     Notify,
     /// An answer to idle GPUs.
     Idle,
+    /// A start again and again.
+    Schedule,
     /// A limit on the whole job's time.
     JobTimeout,
     /// A limit on an instance's time.
@@ -259,6 +261,7 @@ impl Capability {
         (Self::After, "after"),
         (Self::Notify, "notify"),
         (Self::Idle, "idle"),
+        (Self::Schedule, "schedule"),
         (Self::JobTimeout, "timeout of the job"),
         (Self::RoleTimeout, "timeout of a role"),
         (Self::GracePeriod, "grace_period"),
@@ -329,6 +332,9 @@ pub fn needs(job: &JobPlan) -> Vec<(Capability, Pointer)> {
     }
     if job.idle.is_some() {
         found.push((Capability::Idle, root.key("idle")));
+    }
+    if job.schedule.is_some() {
+        found.push((Capability::Schedule, root.key("schedule")));
     }
     if job.timeout_seconds.is_some() {
         found.push((Capability::JobTimeout, root.key("timeout")));

@@ -59,6 +59,7 @@ impl Backend for DockerfileBackend {
             | Capability::After
             | Capability::Notify
             | Capability::Idle
+            | Capability::Schedule
             | Capability::JobTimeout
             | Capability::RoleTimeout
             | Capability::GangRequired

@@ -13,6 +13,7 @@ mod image;
 mod linux;
 mod mounts;
 mod process;
+mod schedule;
 mod seccomp;
 mod support;
 #[cfg(test)]
@@ -58,6 +59,7 @@ impl Backend for OciBackend {
             files.push(config::config(job, task, &seen, context, injection));
             files.extend(mounts::files(task, &seen));
         }
+        files.extend(schedule::units(job));
         files
     }
 

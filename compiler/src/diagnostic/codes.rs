@@ -363,4 +363,5 @@ codes! {
     START_TIME "J0639" "`after` is not a time or duration";
     NOTICE "J0640" "a receiver of `notify` is not an address";
     IDLE_WITHOUT_GPUS "J0641" "`idle` of a job without GPUs";
+    SCHEDULE "J0642" "`cron` of `schedule` is invalid";
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::lines::Lines;
 use crate::document::{Document, Node, Value};
 
-const JOB: [&str; 31] = [
+const JOB: [&str; 32] = [
     "version",
     "name",
     "description",
@@ -33,6 +33,7 @@ const JOB: [&str; 31] = [
     "gang",
     "priority",
     "after",
+    "schedule",
     "notify",
     "idle",
     "retry",

@@ -1,5 +1,6 @@
-//! `priority`, `after` and `idle`: which jobs a job comes before, when it starts, and when it should make room.
+//! `priority`, `after`, `schedule` and `idle`: which jobs a job comes before, when it starts, and when it should make room.
 
+use jobc_schema::cron::Cron;
 use jobc_schema::plan::{JobPlan, TargetPlan};
 use jobc_schema::queueing::{Priority, PriorityEntry, PriorityPlan, StartTime};
 use jobc_schema::target::Target;
@@ -73,6 +74,17 @@ pub(super) fn check_idle(plan: &JobPlan, sink: &mut Sink) {
             Diagnostic::error(codes::IDLE_WITHOUT_GPUS, "`idle` is about GPUs, and no role has one")
                 .at_key(&Pointer::ROOT.key("idle"), "")
                 .note("give a role GPUs, as in `resources: {gpu: 1}`, or leave `idle` out"),
+        );
+    }
+}
+
+/// Checks the times of a schedule.
+pub(super) fn check_schedule(job: &Job, sink: &mut Sink) {
+    let Some(schedule) = &job.schedule else { return };
+    if let Err(error) = Cron::parse(&schedule.cron) {
+        sink.push(
+            Diagnostic::error(codes::SCHEDULE, error.to_string())
+                .at(&Pointer::ROOT.keys(["schedule", "cron"]), ""),
         );
     }
 }

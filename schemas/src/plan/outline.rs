@@ -29,6 +29,7 @@ impl JobPlan {
             timeout_seconds: None,
             priority: None,
             after: None,
+            schedule: None,
             notify: vec![],
             idle: None,
             compat: vec![],

@@ -91,6 +91,7 @@ fn whole(capability: Capability) -> Value {
         Capability::After => json!({"after": "22:00"}),
         Capability::Notify => json!({"notify": [{"on": ["failed"], "run": "true"}]}),
         Capability::Idle => json!({"idle": {"after": "1h"}}),
+        Capability::Schedule => json!({"schedule": {"cron": "0 3 * * *"}}),
         Capability::JobTimeout => json!({"timeout": "1h"}),
         Capability::Retry(RetryScope::Job) => json!({"retry": {"max": 1, "scope": "job"}}),
         Capability::GangRequired => json!({"gang": "required"}),

@@ -43,6 +43,16 @@ impl Origins {
         self
     }
 
+    /// The origins in an object that has this one at a place.
+    pub(super) fn moved_below(mut self, place: &Pointer) -> Self {
+        for Origin { part, .. } in &mut self.found {
+            if let FilePart::Pointer(at) = part {
+                *at = place.keys(at.segments());
+            }
+        }
+        self
+    }
+
     /// Adds the origins of a part of the object.
     pub(super) fn append(&mut self, other: Self) {
         self.found.extend(other.found);

@@ -145,6 +145,7 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::After
         | Capability::Notify
         | Capability::Idle
+        | Capability::Schedule
         | Capability::JobTimeout
         | Capability::GangRequired
         | Capability::GangMin

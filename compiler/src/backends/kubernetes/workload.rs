@@ -1,6 +1,9 @@
 //! The object that runs the job: a Job or a JobSet.
 
-use k8s_openapi::api::batch::v1::Job;
+use jobc_schema::Pointer;
+use jobc_schema::schedule::{Overlap, Schedule};
+use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec, Job, JobTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use crate::diagnostic::Sink;
@@ -32,6 +35,12 @@ fn object(
 ) -> Option<(&'static str, Value)> {
     Some(match (cluster.shape, &cluster.job.roles[..]) {
         (Shape::Job | Shape::IndexedJob, [role]) => {
+            if let Some(schedule) = &cluster.job.schedule {
+                let mut of_job = Origins::default();
+                let job = job::job(cluster, configs, role, &mut of_job, sink);
+                origins.append(of_job.moved_below(&Pointer::ROOT.keys(["spec", "jobTemplate"])));
+                return Some(("CronJob", serde_json::to_value(cron_job(schedule, job, origins)).ok()?));
+            }
             let job: Job = job::job(cluster, configs, role, origins, sink);
             ("Job", serde_json::to_value(job).ok()?)
         }
@@ -49,6 +58,36 @@ fn object(
             ("LeaderWorkerSet", leaderworkerset::set(cluster, configs, origins, sink)?)
         }
     })
+}
+
+/// A CronJob, which makes Jobs such as this one.
+fn cron_job(schedule: &Schedule, job: Job, origins: &mut Origins) -> CronJob {
+    let at = Pointer::ROOT.key("schedule");
+    origins.spec(["spec", "schedule"], &at.key("cron"));
+    origins.spec(["spec", "concurrencyPolicy"], &at.key("overlap"));
+    if schedule.zone.is_some() {
+        origins.spec(["spec", "timeZone"], &at.key("zone"));
+    }
+    let policy = match schedule.overlap {
+        Overlap::Skip => "Forbid",
+        Overlap::Replace => "Replace",
+        Overlap::Allow => "Allow",
+    };
+    let (labels, annotations) = (job.metadata.labels.clone(), job.metadata.annotations.clone());
+    CronJob {
+        metadata: job.metadata,
+        spec: Some(CronJobSpec {
+            schedule: schedule.cron.clone(),
+            time_zone: schedule.zone.clone(),
+            concurrency_policy: Some(policy.to_owned()),
+            job_template: JobTemplateSpec {
+                metadata: Some(ObjectMeta { labels, annotations, ..ObjectMeta::default() }),
+                spec: job.spec,
+            },
+            ..CronJobSpec::default()
+        }),
+        status: None,
+    }
 }
 
 /// Finds what [`workload`] finds, and makes no object.

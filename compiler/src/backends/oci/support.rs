@@ -4,6 +4,7 @@ use jobc_schema::Pointer;
 use jobc_schema::gpu::Vendor;
 use jobc_schema::job::Network;
 use jobc_schema::plan::{GpuAmount, JobPlan};
+use jobc_schema::schedule::Overlap;
 
 use crate::backend::{Capability, Support};
 
@@ -28,6 +29,14 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         C::Priority if job.priority.as_ref().is_some_and(|priority| priority.entry.value.is_none()) => Support::None(
             "the queue of a host orders jobs by number; add `value` to the entry in `priorities` of the target".into(),
         ),
+
+        C::Schedule if job.max_parallel.is_some() || !job.matrix.is_empty() => Support::None(
+            "a timer starts one job; write a job without `matrix`".into(),
+        ),
+        C::Schedule if job.schedule.as_ref().is_some_and(|schedule| schedule.overlap != Overlap::Skip) => Support::None(
+            "a timer of systemd starts nothing that still runs; write `overlap: skip`, and a `timeout` if it may hang".into(),
+        ),
+        C::Schedule => Support::Full,
 
         C::HostGateway if job.network == Network::None => Support::None(
             "with `network: none` nothing is reachable, the host neither; write `network: job`".into(),

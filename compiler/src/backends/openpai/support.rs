@@ -47,6 +47,9 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::Idle => none(
             "nothing of jobc watches the GPUs of a job of OpenPAI; leave `idle` out, and look at the metrics of the cluster",
         ),
+        Capability::Schedule => none(
+            "OpenPAI starts a job once; leave `schedule` out, and submit the job from a timer of yours",
+        ),
         Capability::JobTimeout => none("OpenPAI has no limit for a whole job; write `timeout` on the roles"),
         Capability::GangMin => none(
             "OpenPAI starts all tasks together or each on its own; write `gang: required` or `gang: none`",

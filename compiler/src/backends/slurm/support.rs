@@ -44,6 +44,9 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
     match capability {
         C::Priority => priority(job),
         C::After => start_time(job),
+        C::Schedule => none(
+            "a script is submitted once; leave `schedule` out, and add a line to `scrontab -e` that submits it, such as `0 3 * * * sbatch train.sbatch`",
+        ),
         C::Idle => {
             none("nothing of jobc watches the GPUs of a job of Slurm; leave `idle` out, and set a `timeout`")
         }

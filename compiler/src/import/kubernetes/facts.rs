@@ -41,6 +41,9 @@ facts! {
     Restart "`retry` for `OnFailure`; a job ends otherwise";
     Suspend "`kubernetes.suspend` of a target; nothing with a queue of Kueue";
     JobTimeout "`timeout`";
+    Schedule "`schedule.cron` of a job with one pod; a job starts once otherwise";
+    TimeZone "`schedule.zone`";
+    Overlap "`schedule.overlap`";
     Ttl "`kubernetes.ttl` of a target";
     Processes "`distributed.processes_per_instance`";
     Needs "`needs`";

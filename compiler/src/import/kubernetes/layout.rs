@@ -1,5 +1,7 @@
 //! Groups of pods to roles: how many instances, what each waits for, and when the job ends.
 
+use jobc_schema::cron::Cron;
+
 use crate::document::{Entry, Node};
 use crate::openpai::{MAX_ROLE_NAME, converted};
 use crate::source::Span;
@@ -162,6 +164,7 @@ pub(super) fn finish(kind: &Kind, groups: &mut [Group], mut job: Facts, draft: &
         }
         facts.finish(draft);
     }
+    schedule(is_single && groups.iter().all(|group| group.instances == 1), &mut job, draft);
     if let Some((_, part)) = job.take(Fact::Order) {
         draft.account.field(part, "needs");
     }
@@ -232,4 +235,35 @@ fn needs(role: &str, value: &Node, part: Span, names: &[(String, String)], draft
 pub(super) fn free_name(name: &str, taken: &[Group]) -> Option<String> {
     let name = converted(name, MAX_ROLE_NAME, true)?;
     (!taken.iter().any(|group| group.role == name)).then_some(name)
+}
+
+/// Writes when a CronJob starts its job, where a job says the same.
+fn schedule(is_one_pod: bool, job: &mut Facts, draft: &mut Draft<'_>) {
+    let rest = [Fact::TimeZone, Fact::Overlap];
+    let Some((value, part)) = job.take(Fact::Schedule) else { return };
+    let is_read = scalar(&value).is_some_and(|text| Cron::parse(&text).is_ok());
+    if !is_one_pod || !is_read {
+        draft.changed(
+            part,
+            "the job runs when it is started, not by a schedule",
+            "a timer of the host or of CI that calls `jobc submit` starts it again",
+        );
+        for (_, part) in rest.into_iter().filter_map(|fact| job.take(fact)) {
+            draft.note(part, "`jobc submit` starts the job once");
+        }
+        return;
+    }
+    draft.set(&["schedule", "cron"], part, value);
+    if let Some((zone, part)) = job.take(Fact::TimeZone) {
+        draft.set(&["schedule", "zone"], part, zone);
+    }
+    let overlap = job.take(Fact::Overlap);
+    let at = overlap.as_ref().map_or(part, |(_, part)| *part);
+    let word = match overlap.and_then(|(value, _)| scalar(&value)).as_deref() {
+        Some("Forbid") => "skip",
+        Some("Replace") => "replace",
+        // That of Kubernetes.
+        _ => "allow",
+    };
+    draft.set(&["schedule", "overlap"], at, string(at, word));
 }

@@ -106,10 +106,11 @@ impl Rules {
     }
 
     fn parse(text: &str) -> std::result::Result<Self, String> {
-        let value = yaml::read(text)?;
-        if value.is_null() {
+        let is_blank = |line: &str| line.is_empty() || line.starts_with('#');
+        if text.lines().all(|line| is_blank(line.trim())) {
             return Ok(Self::default());
         }
+        let value = yaml::read(text)?;
         let rules: Self = serde_json::from_value(value).map_err(|error| error.to_string())?;
         if rules.fair_share.is_some_and(|share| share.half_life.0 == 0) {
             return Err("`half_life` must be longer than 0s".to_owned());

@@ -276,7 +276,7 @@ fn limits_of_users_and_groups_hold_and_hold_up_no_others() {
     let mut three = enter(&third, limit("{cpu: 8, jobs: 1}"));
     assert_eq!(
         shown(ask(&mut three, &third.1, true)),
-        "waits at place 2: user `UID` has 1 of 1 running jobs: `first.1`"
+        "waits at place 1: user `UID` has 1 of 1 running jobs: `first.1`"
     );
     let never = shown(ask(&mut enter(&third, limit("{cpu: 4}")), &third.1, true));
     assert_eq!(

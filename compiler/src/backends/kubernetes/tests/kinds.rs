@@ -153,6 +153,15 @@ fn what_a_runtime_of_the_platform_cannot_take() {
 }
 
 #[test]
+fn a_cron_job_makes_jobs() {
+    insta::assert_snapshot!(shown(
+        json!({"labels": {"team": "vision"}, "ttl": "1h"}),
+        &json!({"description": "nightly report", "timeout_seconds": 600,
+            "schedule": {"cron": "0 3 * * MON-FRI", "zone": "Europe/Berlin", "overlap": "replace"}})
+    ));
+}
+
+#[test]
 fn a_volcano_job() {
     insta::assert_snapshot!(shown(
         json!({"kind": "volcano", "queue": {"volcano": "gpus"}, "priority_class": "high", "ttl": "1h",

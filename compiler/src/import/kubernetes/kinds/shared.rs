@@ -93,6 +93,17 @@ pub(super) const CRON: &[Row] = &[
     note("timeZone", "`jobc submit` starts the job once"),
 ];
 
+/// `spec` of a CronJob of Kubernetes besides the job.
+pub(super) const BATCH_CRON: &[Row] = &[
+    fact("concurrencyPolicy", Fact::Overlap),
+    note("failedJobsHistoryLimit", "`jobc ps` lists the jobs that have ended"),
+    fact("schedule", Fact::Schedule),
+    note("startingDeadlineSeconds", "a late start is never skipped"),
+    note("successfulJobsHistoryLimit", "`jobc ps` lists the jobs that have ended"),
+    note("suspend", "a new CronJob is active; `kubectl patch` suspends it"),
+    fact("timeZone", Fact::TimeZone),
+];
+
 /// Why fields of names are not needed.
 pub(super) const NAMES: &str = "instances find each other by name: `${{ hosts.ROLE[0] }}`";
 

@@ -3,7 +3,7 @@
 use super::clusters::{LEADERWORKERSET, RAYJOB, VOLCANO_CRONJOB, VOLCANO_JOB};
 use super::kind::{Kind, Name, Place};
 use super::kubeflow::{MPIJOB, PYTORCHJOB, TFJOB, TRAINJOB};
-use super::shared::{CRON, JOB_SPEC, JOBSET_SPEC, KIND, REPLICATED_JOBS, SERVES};
+use super::shared::{BATCH_CRON, JOB_SPEC, JOBSET_SPEC, KIND, REPLICATED_JOBS, SERVES};
 
 /// Variables of an Indexed Job.
 const INDEXED: &[(&str, &str)] = &[("JOB_COMPLETION_INDEX", "JOBC_INDEX")];
@@ -47,7 +47,7 @@ static JOB: Kind = Kind {
 static CRONJOB: Kind = Kind {
     name: "CronJob",
     groups: &["batch"],
-    fields: &[("spec", CRON), ("spec.jobTemplate.spec", JOB_SPEC)],
+    fields: &[("spec", BATCH_CRON), ("spec.jobTemplate.spec", JOB_SPEC)],
     places: &[Place {
         at: "spec.jobTemplate",
         name: Name::Fixed("main"),
@@ -56,7 +56,6 @@ static CRONJOB: Kind = Kind {
         metadata: &["metadata"],
     }],
     variables: INDEXED,
-    becomes: "a Job",
     ..KIND
 };
 
