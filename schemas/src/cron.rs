@@ -25,8 +25,7 @@ struct Form {
     names: &'static [&'static str],
 }
 
-const MONTHS: &[&str] =
-    &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
+const MONTHS: &[&str] = &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const WEEKDAYS: &[&str] = &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 const FORMS: [Form; 5] = [
@@ -133,7 +132,8 @@ fn field(text: &str, form: &Form) -> Result<Field, QuantityError> {
             None => (part, None),
             Some((range, step)) => {
                 let number = step.parse::<u8>().ok().filter(|step| *step > 0);
-                let number = number.ok_or_else(|| wrong(form, part, "has a step that is not a number from 1"))?;
+                let number =
+                    number.ok_or_else(|| wrong(form, part, "has a step that is not a number from 1"))?;
                 (range, Some(number))
             }
         };
@@ -177,7 +177,10 @@ mod tests {
         let times = |text: &str| Cron::parse(text).unwrap().on_calendar(None).join(" | ");
         assert_eq!(times("0 3 * * *"), "*-*-* 03:00:00");
         assert_eq!(times("@Weekly"), "Sun *-*-* 00:00:00");
-        assert_eq!(times("*/20 9-17/4 * jan,DEC MON-wed,7"), "Sun,Mon,Tue,Wed *-01,12-* 09,13,17:00,20,40:00");
+        assert_eq!(
+            times("*/20 9-17/4 * jan,DEC MON-wed,7"),
+            "Sun,Mon,Tue,Wed *-01,12-* 09,13,17:00,20,40:00"
+        );
         assert_eq!(times("30 4 1,15 * 5"), "*-*-01,15 04:30:00 | Fri *-*-* 04:30:00");
         let cron = Cron::parse("5 * 29 2 *").unwrap();
         assert_eq!(cron.on_calendar(Some("Europe/Berlin")), ["*-02-29 *:05:00 Europe/Berlin"]);
@@ -188,7 +191,10 @@ mod tests {
         let message = |text: &str| Cron::parse(text).unwrap_err().0;
         assert!(message("0 3 * *").starts_with("`0 3 * *` has 4 fields; write five"));
         assert_eq!(message("60 3 * * *"), "the minute: `60` is not a number from 0 to 59");
-        assert_eq!(message("0 3 * * FRY"), "the day of the week: `FRY` is not a number from 0 to 7 or SUN to SAT");
+        assert_eq!(
+            message("0 3 * * FRY"),
+            "the day of the week: `FRY` is not a number from 0 to 7 or SUN to SAT"
+        );
         assert_eq!(message("0 3-1 * * *"), "the hour: `3-1` is a range that ends before it begins");
         assert_eq!(message("*/0 * * * *"), "the minute: `*/0` has a step that is not a number from 1");
         assert_eq!(message("5/10 * * * *"), "the minute: `5/10` has a step without a range");

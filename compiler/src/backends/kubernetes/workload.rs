@@ -76,7 +76,7 @@ fn cron_job(schedule: &Schedule, job: Job, origins: &mut Origins) -> CronJob {
     let (labels, annotations) = (job.metadata.labels.clone(), job.metadata.annotations.clone());
     CronJob {
         metadata: job.metadata,
-        spec: Some(CronJobSpec {
+        spec: CronJobSpec {
             schedule: schedule.cron.clone(),
             time_zone: schedule.zone.clone(),
             concurrency_policy: Some(policy.to_owned()),
@@ -85,7 +85,7 @@ fn cron_job(schedule: &Schedule, job: Job, origins: &mut Origins) -> CronJob {
                 spec: job.spec,
             },
             ..CronJobSpec::default()
-        }),
+        },
         status: None,
     }
 }

@@ -12,11 +12,11 @@ pub(super) fn units(job: &JobPlan) -> Vec<File> {
     let Some(schedule) = &job.schedule else { return vec![] };
     // An error was reported.
     let Ok(cron) = Cron::parse(&schedule.cron) else { return vec![] };
-    let times = cron.on_calendar(schedule.zone.as_deref());
-    let times: String = times.iter().map(|time| format!("OnCalendar={time}\n")).collect();
+    let all = cron.on_calendar(schedule.zone.as_deref());
+    let lines: String = all.iter().map(|time| format!("OnCalendar={time}\n")).collect();
     let name = format!("jobc-{}", job.name);
     let timer = format!(
-        "[Unit]\nDescription=Schedule of job {job}\n\n[Timer]\n{times}\n[Install]\nWantedBy=timers.target\n",
+        "[Unit]\nDescription=Schedule of job {job}\n\n[Timer]\n{lines}\n[Install]\nWantedBy=timers.target\n",
         job = job.name
     );
     // %Y is the directory of this file, behind the link that `systemctl --user link` makes (systemd.unit(5)).

@@ -88,7 +88,8 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
         return if outcome == Outcome::Success { Err(failure) } else { Ok(ExitCode::from(outcome as u8)) };
     };
     if planned.jobs.iter().any(|job| job.schedule.is_some()) {
-        let error = Error::new(Kind::Unsupported, "the job has a `schedule`, and `jobc submit` starts a job once");
+        let error =
+            Error::new(Kind::Unsupported, "the job has a `schedule`, and `jobc submit` starts a job once");
         return Err(Failure::usage_error(error.help(
             "write it with `jobc build`, and create it with `kubectl apply`; without `schedule`, the job can be submitted",
         )));
