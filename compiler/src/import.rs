@@ -106,7 +106,7 @@ pub(crate) fn read_document(
         Form::Small(Format::Skypilot) => skypilot::read(document, sources, sink),
         Form::Small(Format::Torchx) => torchx::read(document, sources, sink),
         Form::Small(_) => devcontainer::read(document, sources, sink),
-        Form::Kubernetes => kubernetes::read(document, sources, selection.name.as_deref(), sink),
+        Form::Kubernetes => kubernetes::read(document, sources, selection, sink),
         _ => return None,
     };
     read.account.summarize(sources, sink);

@@ -37,7 +37,7 @@ fn import(name: &str, text: &str, only: Option<&str>) -> Imported {
     let mut sources = Sources::new();
     let id = sources.add(Source::new(name, text));
     let mut sink = Sink::new();
-    let selection = Selection { name: only.map(str::to_owned), ..Selection::default() };
+    let selection = Selection { name: only.map(str::to_owned), is_sketch: true, ..Selection::default() };
     let (result, account) = rewrite(&mut sources, id, &DiskFiles(directory()), &selection, &mut sink);
     let findings = sink.finish();
     let is_refused = findings.iter().any(|found| found.severity == Severity::Error);

@@ -75,6 +75,21 @@ impl Account {
         self.rows.push(Row { span, outcome: Outcome::Finding(found.code, found.message.clone()) });
     }
 
+    /// Adds the rows of another part of the file that are not there yet, where fields below `from` are below `to`.
+    pub(super) fn extend(&mut self, other: &Self, from: &str, to: &str) {
+        for row in &other.rows {
+            let mut row = row.clone();
+            if let Outcome::Field(path) = &mut row.outcome
+                && let Some(rest) = path.strip_prefix(from).filter(|_| !from.is_empty())
+            {
+                *path = format!("{to}{rest}");
+            }
+            if !self.rows.contains(&row) {
+                self.rows.push(row);
+            }
+        }
+    }
+
     /// The rows in the order of the file, each part once for each thing that became of it.
     pub fn rows(&self) -> Vec<&Row> {
         let mut rows: Vec<&Row> = self.rows.iter().collect();

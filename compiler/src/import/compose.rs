@@ -99,7 +99,7 @@ pub(super) fn read(
         }
         draft.field(&["roles", &role], service.key_span, super::nodes::map(service.key_span, vec![]));
         let mounted = service::read(service, entries, &role, &project, &mut draft);
-        let mounted = mounted.into_iter().map(|name| (name, None)).collect();
+        let mounted = mounted.into_iter().map(|name| (name, vec![])).collect();
         mounts.push((role, service.key_span, mounted));
     }
     if chosen.len() > 1 && draft.get(&["network"]).is_none() {

@@ -15,7 +15,7 @@ use super::draft::Draft;
 use super::nodes::{json, number, sequence, string};
 
 pub(super) use gpus::{gpus, visible_devices};
-pub(super) use mounts::{Mount, mount, select_mounts, tmpfs, volume};
+pub(super) use mounts::{Mount, Mounted, mount, select_mounts, tmpfs, volume};
 pub(super) use network::{extra_host, network, port};
 pub(super) use role::Role;
 

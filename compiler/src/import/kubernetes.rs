@@ -39,11 +39,13 @@ use super::container::select_mounts;
 use super::draft::Draft;
 use super::nodes::{map, string};
 use super::read::{Read, comment_lines};
+use super::selection::Selection;
 use super::values::{text_at, text_in};
 use context::{Context, Named};
 use facts::{Fact, Facts};
 use group::Group;
 use groups::elsewhere;
+use initial::Earlier;
 use kinds::{KINDS, Kind};
 use metadata::Of;
 use objects::Objects;
@@ -71,18 +73,20 @@ fn objects_of(root: &Node) -> Vec<&Node> {
     }
 }
 
-/// Reads a manifest; `only` is the name of the job to read, where the file has several.
-pub(super) fn read(document: &Document, sources: &Sources, only: Option<&str>, sink: &mut Sink) -> Read {
-    read_kinds(KINDS, document, sources, only, sink)
+/// Reads a manifest.
+pub(super) fn read(document: &Document, sources: &Sources, selection: &Selection, sink: &mut Sink) -> Read {
+    read_kinds(KINDS, document, sources, selection, sink)
 }
 
 fn read_kinds(
     known: &[&'static Kind],
     document: &Document,
     sources: &Sources,
-    only: Option<&str>,
+    selection: &Selection,
     sink: &mut Sink,
 ) -> Read {
+    // The job to read, where the file has several.
+    let only = selection.name.as_deref();
     sink.retain(|found| !ALLOWED.contains(&found.code));
     let errors = sink.error_count();
     let all = objects_of(&document.root);
@@ -111,6 +115,7 @@ fn read_kinds(
     let others = all.into_iter().filter(|other| !std::ptr::eq(*other, object)).collect();
     let objects = Objects::new(others);
     let mut draft = Draft::new(object.span, sink);
+    draft.is_sketch = selection.is_sketch;
     if let Some(merged) = convert(kind, object, &objects, &mut draft) {
         let line = |byte: u32| source.line_column(byte).line as usize;
         comments.retain(|at, _| !(line(merged.start)..line(merged.end) + 1).contains(&(at + 1)));
@@ -192,7 +197,8 @@ fn convert(kind: &'static Kind, object: &Node, objects: &Objects<'_>, draft: &mu
         let of = groups.first().filter(|_| is_pod).map_or(Of::Object, |group| Of::Both(&group.role));
         metadata::read(metadata, of, &mut settings, draft);
     }
-    header(kind, object, draft);
+    let is_alone = !groups.iter().any(|group| initial::has_role(kind, group));
+    header(kind, object, is_alone, draft);
     fields(kind, object, &mut facts, &mut settings, draft);
     for group in &groups {
         if draft.get(&["roles", &group.role]).is_none() {
@@ -202,7 +208,10 @@ fn convert(kind: &'static Kind, object: &Node, objects: &Objects<'_>, draft: &mu
     layout::count(kind, &mut groups, &mut facts, draft);
     let merged =
         if kind.framework == kinds::Stands::Pytorch { layout::merge(&mut groups, draft) } else { None };
-    for group in &groups {
+    let (earlier, handed) = initial::take(kind, &mut groups, draft);
+    before(&earlier, draft);
+    let all: Vec<&Group> = earlier.iter().map(|earlier| &earlier.group).chain(&groups).collect();
+    for group in &all {
         draft.account.field(group.at, format!("roles.{}", group.role));
     }
     let named: Vec<Named<'_>> = groups
@@ -211,8 +220,9 @@ fn convert(kind: &'static Kind, object: &Node, objects: &Objects<'_>, draft: &mu
         .collect();
     let mut context = Context::new(kind, &name, objects, &named);
     context.claims = claims(object);
+    (context.is_single, context.handed) = (all.len() < 2, handed);
     let mut mounts = Vec::new();
-    for group in &groups {
+    for group in &all {
         if let Some(metadata) = group.template.get("metadata").filter(|_| !is_pod) {
             metadata::read(metadata, Of::Pods(&group.role), &mut settings, draft);
         }
@@ -224,30 +234,45 @@ fn convert(kind: &'static Kind, object: &Node, objects: &Objects<'_>, draft: &mu
             None => draft.invalid(group.at, "the pods have no `spec`", ""),
         }
     }
-    let roles: Vec<&str> = groups.iter().map(|group| group.role.as_str()).collect();
+    let roles: Vec<String> = all.iter().map(|group| group.role.clone()).collect();
     select_mounts(&mounts, draft);
-    settings.finish(&roles, draft);
+    settings.finish(&roles.iter().map(String::as_str).collect::<Vec<_>>(), draft);
     if kind.name == "RayJob" {
         ray::write(&groups, &mut facts, draft);
     }
     distributed::write(kind, &groups, &mut facts, at, draft);
     runtime(&mut facts, objects, draft);
     layout::finish(kind, &mut groups, facts, draft);
-    share_image(&groups, draft);
+    share_image(&roles, draft);
     merged
 }
 
+/// Writes the roles that run before others, and what waits for them.
+fn before(earlier: &[Earlier], draft: &mut Draft<'_>) {
+    let Some(known) = draft.get(&["roles"]).cloned().filter(|_| !earlier.is_empty()) else { return };
+    draft.remove(&["roles"]);
+    for Earlier { group, .. } in earlier {
+        draft.set(&["roles", &group.role], group.at, map(group.at, vec![]));
+    }
+    for role in known.entries() {
+        draft.set(&["roles", &role.key], role.key_span, role.value.clone());
+    }
+    for Earlier { group, before } in earlier {
+        draft.set(&["roles", before, "needs", &group.role], group.at, string(group.at, "succeeded"));
+    }
+}
+
 /// Writes the image of all roles once.
-fn share_image(groups: &[Group], draft: &mut Draft<'_>) {
-    let of = |group: &Group| draft.get(&["roles", &group.role, "image"]).cloned();
-    let Some(first) = groups.first().and_then(of) else { return };
-    if groups.len() < 2
-        || !groups.iter().all(|group| of(group).is_some_and(|image| image.to_json() == first.to_json()))
+fn share_image(roles: &[String], draft: &mut Draft<'_>) {
+    let of = |role: &String| draft.get(&["roles", role, "image"]).cloned();
+    let Some(first) = roles.first().and_then(of) else { return };
+    if roles.len() < 2
+        || !roles.iter().all(|role| of(role).is_some_and(|image| image.to_json() == first.to_json()))
     {
         return;
     }
-    for group in groups {
-        draft.remove(&["roles", &group.role, "image"]);
+    for role in roles {
+        draft.remove(&["roles", role, "image"]);
     }
     draft.set(&["image"], first.span, first);
 }
@@ -275,7 +300,7 @@ fn is_queued(object: &Node) -> bool {
 }
 
 /// Accounts for `apiVersion` and `kind`.
-fn header(kind: &Kind, object: &Node, draft: &mut Draft<'_>) {
+fn header(kind: &Kind, object: &Node, is_alone: bool, draft: &mut Draft<'_>) {
     for entry in object.entries() {
         match entry.key.as_str() {
             "apiVersion" => draft.note(entry.key_span, "jobc writes the version that the target has"),
@@ -285,6 +310,7 @@ fn header(kind: &Kind, object: &Node, draft: &mut Draft<'_>) {
                     "a leader and several workers become a JobSet, of one group that ends",
                     "`kubernetes: {kind: leaderworkerset}` of a target has one worker, or one role of equal instances",
                 ),
+                Some("pod") if !is_alone => draft.note(entry.key_span, "jobc builds a JobSet of the roles"),
                 Some("pod") if is_queued(object) => {
                     draft.note(entry.key_span, "Kueue manages the Job that jobc builds");
                 }

@@ -133,8 +133,11 @@ pub(in super::super) fn tmpfs(
     name
 }
 
-/// A role with its place, and the entries that it mounts, each with a directory in it.
-pub(in super::super) type Mounts = (String, Span, Vec<(String, Option<(String, Span)>)>);
+/// An entry that a role mounts, with what differs in this role: `mount` or `subpath`.
+pub(in super::super) type Mounted = (String, Vec<(&'static str, String, Span)>);
+
+/// A role with its place, and the entries that it mounts.
+pub(in super::super) type Mounts = (String, Span, Vec<Mounted>);
 
 /// Names the entries that each role mounts, unless it mounts all as a whole.
 pub(in super::super) fn select_mounts(mounts: &[Mounts], draft: &mut Draft<'_>) {
@@ -148,10 +151,10 @@ pub(in super::super) fn select_mounts(mounts: &[Mounts], draft: &mut Draft<'_>) 
         for (role, span, mounted) in mounts {
             let of_role: Vec<&String> =
                 all.iter().filter(|name| mounted.iter().any(|(of, _)| of == *name)).collect();
-            let subpath = |name: &String| {
-                mounted.iter().find(|(of, _)| of == name).and_then(|(_, subpath)| subpath.clone())
+            let changes = |name: &String| {
+                mounted.iter().find(|(of, _)| of == name).map_or(&[][..], |(_, changes)| changes.as_slice())
             };
-            let is_whole = !of_role.iter().any(|name| subpath(name).is_some());
+            let is_whole = !of_role.iter().any(|name| !changes(name).is_empty());
             if of_role.len() == all.len() && is_whole {
                 continue;
             }
@@ -159,10 +162,8 @@ pub(in super::super) fn select_mounts(mounts: &[Mounts], draft: &mut Draft<'_>) 
                 sequence(*span, of_role.into_iter().map(|name| string(*span, name)).collect())
             } else {
                 let change = |name: &String| {
-                    let fields = subpath(name)
-                        .map(|(path, at)| entry("subpath", at, string(at, path)))
-                        .into_iter()
-                        .collect();
+                    let fields = changes(name).iter();
+                    let fields = fields.map(|(key, text, at)| entry(*key, *at, string(*at, text))).collect();
                     entry(name, *span, map(*span, fields))
                 };
                 map(*span, of_role.into_iter().map(change).collect())

@@ -28,9 +28,9 @@ pub(super) const CONTAINER: &[Row] = &[
         "a command beside the program",
         "write it in `run`, or as `setup`, which runs before `run`",
     ),
-    refused(
+    changed(
         "lifecycle.preStop",
-        "a command before the end",
+        "no command is run before the end",
         "catch the signal in the program: `stop_signal`, `grace_period`",
     ),
     field("lifecycle.stopSignal", "`stop_signal`"),

@@ -1,5 +1,7 @@
 //! What all pods of a job share: its names, and how texts of manifests read in a job file.
 
+use std::collections::BTreeSet;
+
 use crate::openpai::converted;
 
 use super::kinds::Kind;
@@ -20,6 +22,8 @@ pub(super) struct Context<'a> {
     hosts: Vec<(String, String, u64)>,
     /// Names of claims that the object makes for its pods.
     pub(super) claims: Vec<String>,
+    /// Names of volumes that one role hands to another.
+    pub(super) handed: BTreeSet<String>,
     /// Whether there is one group of pods alone.
     pub(super) is_single: bool,
 }
@@ -76,7 +80,8 @@ impl<'a> Context<'a> {
         }
         hosts.sort_by_key(|(name, ..)| std::cmp::Reverse(name.len()));
         hosts.dedup_by(|one, other| one.0 == other.0);
-        Self { kind, job: job.to_owned(), objects, hosts, claims: vec![], is_single: groups.len() < 2 }
+        let (claims, handed) = (vec![], BTreeSet::new());
+        Self { kind, job: job.to_owned(), objects, hosts, claims, handed, is_single: groups.len() < 2 }
     }
 
     /// The part of a role in the framework.

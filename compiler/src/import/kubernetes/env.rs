@@ -11,6 +11,7 @@ use super::super::nodes::string;
 use super::super::values::{text_at, text_in};
 use super::context::{Known, Use, expanded};
 use super::reader::Pod;
+use super::resources::quantity;
 
 /// The maximum length of a variable, as the kernel has it.
 const MAX_VALUE: usize = 131_072;
@@ -131,7 +132,7 @@ fn from(pod: &mut Pod<'_, '_, '_>, name: &str, item: &Node, source: &Node, part:
         return pod.role.draft.invalid(part, format!("`valueFrom` of `{name}` is empty"), "");
     };
     let of = |key: &str| text_at(&entry.value, key).unwrap_or_default();
-    let is_optional = entry.value.get("optional").is_some_and(|optional| optional.to_json() == true);
+    let is_optional = is_optional(Some(&entry.value));
     match entry.key.as_str() {
         "secretKeyRef" => {
             let reference = secret(pod, &of("name"), &of("key"), part);
@@ -143,10 +144,10 @@ fn from(pod: &mut Pod<'_, '_, '_>, name: &str, item: &Node, source: &Node, part:
                 variable(&mut pod.role, name, Some(&text), part);
             }
             None if is_optional => pod.role.draft.note(part, "optional, and not in the file"),
-            None => pod.role.draft.refuse(
+            None => pod.role.draft.lacks(
                 part,
-                format!("the value is in the ConfigMap `{}` of the cluster", of("name")),
-                "add the ConfigMap to the file, or write the value",
+                format!("the ConfigMap `{}` is not in the file", of("name")),
+                format!("`{name}` has a value from it: {}", fetched("ConfigMap", &of("name"))),
             ),
         },
         "fieldRef" => match field(item) {
@@ -157,13 +158,42 @@ fn from(pod: &mut Pod<'_, '_, '_>, name: &str, item: &Node, source: &Node, part:
                 "`export NAME=$(hostname -i)` in `run` has the address, `${{ hosts.ROLE[0] }}` is that of an instance",
             ),
         },
-        "resourceFieldRef" => pod.role.draft.refuse(
-            part,
-            format!("`{}` of the container as a variable", of("resource")),
-            "write the number",
-        ),
+        "resourceFieldRef" => match amount(pod, &entry.value, &of("resource")) {
+            Some(value) => variable(&mut pod.role, name, Some(&value), part),
+            None => pod.role.draft.changed(
+                part,
+                format!("`{name}` is not set: the container has no `{}`", of("resource")),
+                "write the number",
+            ),
+        },
         _ => pod.role.draft.refuse(part, format!("`{}` as the value of a variable", entry.key), "write the value"),
     }
+}
+
+fn is_optional(reference: Option<&Node>) -> bool {
+    reference.and_then(|node| node.get("optional")).is_some_and(|optional| optional.to_json() == true)
+}
+
+/// What to do about an object that is not in the file.
+pub(super) fn fetched(kind: &str, name: &str) -> String {
+    let kind = kind.to_lowercase();
+    format!("add it behind a line `---` (`kubectl get {kind} {name} -o yaml`), or write them in the job file")
+}
+
+/// An amount of the container: `limits.cpu`, in the unit of the reference.
+fn amount(pod: &Pod<'_, '_, '_>, reference: &Node, resource: &str) -> Option<String> {
+    let container = text_at(reference, "containerName");
+    let of_pod = pod.spec.get("containers").map_or(&[][..], Node::items).iter();
+    let mut named = of_pod.filter(|item| container.is_none() || text_at(item, "name") == container);
+    let (kind, name) = resource.split_once('.')?;
+    let resources = named.next()?.get("resources")?;
+    // What is not requested is the limit.
+    let kinds = if kind == "requests" { vec!["requests", "limits"] } else { vec!["limits"] };
+    let text = kinds.into_iter().find_map(|kind| text_in(resources, &[kind, name]))?;
+    let divisor =
+        text_at(reference, "divisor").and_then(|text| quantity(&text)).filter(|number| *number > 0.0);
+    let value = quantity(&text)? / divisor.unwrap_or(1.0);
+    (value < 1e18).then(|| format!("{:.0}", value.ceil()))
 }
 
 /// Declares the secret in an object of the cluster, and returns the reference to it.
@@ -212,11 +242,15 @@ pub(super) fn read_from(pod: &mut Pod<'_, '_, '_>, node: &Node) {
             continue;
         };
         let Some(keys) = pod.context.objects.keys(kind, &name, "env") else {
-            pod.role.draft.refuse(
-                part,
-                format!("the variables are all keys of the {kind} `{name}` of the cluster"),
-                "add the object to the file, or write each variable in `env`",
-            );
+            if is_optional(item.get(key)) {
+                pod.role.draft.note(part, "optional, and not in the file");
+            } else {
+                pod.role.draft.lacks(
+                    part,
+                    format!("the {kind} `{name}` is not in the file"),
+                    format!("its keys are variables: {}", fetched(kind, &name)),
+                );
+            }
             continue;
         };
         for key in keys {

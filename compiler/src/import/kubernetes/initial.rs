@@ -1,41 +1,190 @@
-//! Containers that run before the program: `setup`, where they have its image.
+//! Containers that run before the program: `setup`, where they are like it, else roles that the program's role needs.
+//!
+//! A role hands its files over in a directory of the job: the volumes that it shares with the program.
+
+use std::collections::BTreeSet;
 
 use jobc_schema::shell;
 
-use crate::document::{Node, Value};
+use crate::document::{Entry, Node, Value};
 
-use super::super::nodes::string;
+use super::super::draft::Draft;
+use super::super::nodes::{entry, map, sequence, string};
 use super::super::values::{text_at, texts};
 use super::container::{self, Command};
+use super::context::role_name;
+use super::facts::Facts;
+use super::group::Group;
+use super::kinds::{Kind, Stands};
+use super::layout::free_name;
 use super::reader::Pod;
 
 /// Why a part of a container that is refused has no row of its own.
 pub(super) const REPORTED: &str = "the name of the container is reported";
 
-/// Reads `initContainers`.
+/// A container that becomes a role.
+pub(super) struct Earlier {
+    /// Its only pod.
+    pub(super) group: Group,
+    /// The role that needs it.
+    pub(super) before: String,
+}
+
+/// Whether a container of a group becomes a role.
+pub(super) fn has_role(kind: &Kind, group: &Group) -> bool {
+    group.spec().is_some_and(|spec| roles(kind, spec) > 0)
+}
+
+/// How many of the containers become roles: all up to the last one that is not like the program.
+fn roles(kind: &Kind, spec: &Node) -> usize {
+    let main = spec.get("containers").and_then(|all| all.items().first());
+    let is_role =
+        |item: &Node| !is_of_jobc(item) && !waits(kind, item) && !is_beside(item) && !is_setup(main, item);
+    items(spec, "initContainers").iter().rposition(is_role).map_or(0, |last| last + 1)
+}
+
+fn items<'n>(spec: &'n Node, key: &str) -> &'n [Node] {
+    spec.get(key).map_or(&[][..], Node::items)
+}
+
+fn is_of_jobc(item: &Node) -> bool {
+    text_at(item, "name").is_some_and(|name| name.starts_with("jobc-"))
+}
+
+/// Whether it runs on beside the program.
+fn is_beside(item: &Node) -> bool {
+    text_at(item, "restartPolicy").as_deref() == Some("Always")
+}
+
+/// Whether it waits for the head of Ray, as jobc does.
+fn waits(kind: &Kind, item: &Node) -> bool {
+    let words = ["command", "args"].into_iter().filter_map(|key| item.get(key)).flat_map(texts);
+    kind.framework == Stands::Ordered("ray")
+        && words.into_iter().any(|(word, _)| word.contains("RAY_IP") || word.contains("ray health-check"))
+}
+
+/// Whether a container can run in that of the program.
+fn is_setup(main: Option<&Node>, item: &Node) -> bool {
+    text_at(item, "image") == main.and_then(|main| text_at(main, "image"))
+        && item.entries().iter().all(|entry| match entry.key.as_str() {
+            "volumeMounts" => mounts_are_of_main(main, &entry.value),
+            key => {
+                ["name", "command", "args"].contains(&key) || IGNORED.contains(&key) || same(main, item, key)
+            }
+        })
+}
+
+/// Fields that make no difference before the program.
+const IGNORED: [&str; 5] =
+    ["image", "imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy", "resources"];
+
+/// Takes the containers that become roles out of the pods, in their order; returns them with the names of the volumes that
+/// they hand over.
+pub(super) fn take(
+    kind: &'static Kind,
+    groups: &mut [Group],
+    draft: &mut Draft<'_>,
+) -> (Vec<Earlier>, BTreeSet<String>) {
+    let (mut all, mut handed): (Vec<Earlier>, BTreeSet<String>) = Default::default();
+    let mut taken: Vec<Group> = groups.to_vec();
+    for group in groups.iter_mut() {
+        let Some(spec) = group.spec().cloned() else { continue };
+        let count = roles(kind, &spec);
+        if count == 0 {
+            continue;
+        }
+        let (first, rest) = items(&spec, "initContainers").split_at(count);
+        let (own, others): (Vec<&Node>, Vec<&Node>) =
+            first.iter().partition(|item| !is_of_jobc(item) && !waits(kind, item) && !is_beside(item));
+        let left: Vec<Node> = others.into_iter().chain(rest).cloned().collect();
+        let later: Vec<&Node> = left.iter().chain(items(&spec, "containers")).collect();
+        for (at, item) in own.iter().enumerate() {
+            let others = own.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, item)| *item);
+            let others: Vec<String> = others.chain(later.iter().copied()).flat_map(mounted).collect();
+            handed.extend(mounted(item).into_iter().filter(|name| others.contains(name)));
+            let source = text_at(item, "name").unwrap_or("setup".to_owned());
+            let wanted = role_name(kind, &source).unwrap_or("setup".to_owned());
+            let numbered = (2..).map(|number| format!("{wanted}-{number}"));
+            let mut role = std::iter::once(wanted.clone()).chain(numbered);
+            let role = role.find_map(|name| free_name(&name, &taken)).unwrap_or(wanted);
+            let title = item.get("name").map_or(item.span, |name| name.span);
+            draft.changed(
+                title,
+                format!("`{source}` runs once before `{}`, as a role, not in each of its pods", group.role),
+                "what it writes for the other role is in a directory of the job: `source: \"job:\"`",
+            );
+            let volumes = mounted(item);
+            let template = with(&group.template, &spec, &[], std::slice::from_ref(*item), &|name| {
+                volumes.contains(name)
+            });
+            let new = Group { at: title, source, role, template, facts: Facts::default(), instances: 1 };
+            taken.push(new.clone());
+            // Each waits for the one before it, and the program for the last.
+            if let Some(last) = all.last_mut().filter(|last| last.before == group.role) {
+                last.before.clone_from(&new.role);
+            }
+            all.push(Earlier { group: new, before: group.role.clone() });
+        }
+        let by_own: Vec<String> = own.iter().flat_map(|item| mounted(item)).collect();
+        let by_later: Vec<String> = later.iter().flat_map(|item| mounted(item)).collect();
+        let is_used = |name: &String| by_later.contains(name) || !by_own.contains(name);
+        group.template = with(&group.template, &spec, &left, items(&spec, "containers"), &is_used);
+    }
+    (all, handed)
+}
+
+/// The volumes that a container mounts.
+fn mounted(container: &Node) -> Vec<String> {
+    let mounts = ["volumeMounts", "volumeDevices"].into_iter().filter_map(|key| container.get(key));
+    mounts.flat_map(Node::items).filter_map(|mount| text_at(mount, "name")).collect()
+}
+
+/// A template with these containers, and the volumes that are kept.
+fn with(
+    template: &Node,
+    spec: &Node,
+    before: &[Node],
+    containers: &[Node],
+    is_kept: &dyn Fn(&String) -> bool,
+) -> Node {
+    let changed = |known: &Entry| {
+        let items = match known.key.as_str() {
+            "initContainers" => before.to_vec(),
+            "containers" => containers.to_vec(),
+            "volumes" => {
+                let is_kept = |volume: &&Node| text_at(volume, "name").is_none_or(|name| is_kept(&name));
+                known.value.items().iter().filter(is_kept).cloned().collect()
+            }
+            _ => return Some(known.clone()),
+        };
+        let list = sequence(known.value.span, items);
+        (!list.items().is_empty()).then(|| entry(known.key.clone(), known.key_span, list))
+    };
+    let spec = map(spec.span, spec.entries().iter().filter_map(changed).collect());
+    let fields = template.entries().iter().map(|known| match known.key.as_str() {
+        "spec" => entry("spec", known.key_span, spec.clone()),
+        _ => known.clone(),
+    });
+    map(template.span, fields.collect())
+}
+
+/// Reads the `initContainers` that are not roles.
 pub(super) fn read(pod: &mut Pod<'_, '_, '_>, node: &Node) {
-    let main = pod.spec.get("containers").and_then(|all| all.items().first());
-    let image = main.and_then(|main| text_at(main, "image"));
     let mut script: Vec<String> = Vec::new();
     for item in node.items() {
-        let name = item.get("name").map_or(item.span, |name| name.span);
         let title = text_at(item, "name").unwrap_or_default();
-        if title.starts_with("jobc-") {
+        if is_of_jobc(item) {
             pod.role.draft.note(item.span, "jobc writes it");
             continue;
         }
-        let refusal = if text_at(item, "restartPolicy").as_deref() == Some("Always") {
-            Some(("runs beside the program", "write a role for it; roles reach each other by name"))
-        } else if text_at(item, "image") != image {
-            Some((
-                "has another image than the program",
-                "write a role with this image, and `needs` in the other; `source: \"job:\"` of `data` hands files over",
-            ))
-        } else {
-            None
-        };
-        if let Some((why, instead)) = refusal {
-            pod.role.draft.refuse(name, format!("the container `{title}` {why}"), instead);
+        if waits(pod.context.kind, item) {
+            pod.role.draft.note(item.span, "jobc starts the workers of Ray when the head answers");
+            continue;
+        }
+        if is_beside(item) {
+            let name = item.get("name").map_or(item.span, |name| name.span);
+            let instead = "write a role for it; roles reach each other by name";
+            pod.role.draft.refuse(name, format!("the container `{title}` runs beside the program"), instead);
             pod.role.draft.note(item.span, REPORTED);
             continue;
         }
@@ -45,18 +194,11 @@ pub(super) fn read(pod: &mut Pod<'_, '_, '_>, node: &Node) {
                 "name" | "image" | "command" | "args" => {
                     pod.role.draft.account.field(part, format!("roles.{}.setup", pod.role.name));
                 }
-                _ if same(main, item, &entry.key) => pod.role.draft.note(part, "that of the program"),
-                "imagePullPolicy" | "terminationMessagePath" | "terminationMessagePolicy" | "resources" => {
+                "volumeMounts" => pod.role.draft.note(part, "`setup` has the mounts of the program"),
+                key if IGNORED.contains(&key) => {
                     pod.role.draft.note(part, "`setup` runs with the resources of the program");
                 }
-                "volumeMounts" if mounts_are_of_main(main, &entry.value) => {
-                    pod.role.draft.note(part, "`setup` has the mounts of the program");
-                }
-                _ => pod.role.draft.refuse(
-                    part,
-                    format!("`{}` of a container that runs before the program", entry.key),
-                    "write it in the program's container too: `setup` runs in the same one",
-                ),
+                _ => pod.role.draft.note(part, "that of the program"),
             }
         }
         let words = ["command", "args"].into_iter().filter_map(|key| item.get(key)).flat_map(texts);

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::document::{Entry, Node, Value};
 use crate::source::Span;
 
-use super::super::container::Role;
+use super::super::container::{Mounted, Role};
 use super::super::draft::Draft;
 use super::super::nodes::{json, sequence, string};
 use super::super::values::{scalar, text_at};
@@ -41,7 +41,10 @@ pub(super) const POD_SPEC: &[Row] = &[
     note("hostname", "an instance is called ROLE-INDEX"),
     note("hostnameOverride", "an instance is called ROLE-INDEX"),
     field("imagePullSecrets", "`kubernetes.image_pull_secrets` of a target"),
-    field("initContainers", "`setup`, for the image of the role; others are an error"),
+    field(
+        "initContainers",
+        "`setup`, where they are like the program; else roles that it needs, and sidecars are an error",
+    ),
     field("nodeName", "`kubernetes.node_selector` of a target"),
     field("nodeSelector", "`kubernetes.node_selector` of a target"),
     note("os", "Linux"),
@@ -81,7 +84,7 @@ pub(super) fn read(
     context: &Context<'_>,
     settings: &mut Settings,
     draft: &mut Draft<'_>,
-) -> Vec<(String, Option<(String, Span)>)> {
+) -> Vec<Mounted> {
     let mut pod = Pod { role: Role { draft, name: role }, context, settings, spec, mounted: vec![] };
     let mut entries: Vec<(&'static Row, Entry)> = Vec::new();
     let fields = Fields { of: "a Pod", tables: &[("", POD_SPEC)], elsewhere: &[] };

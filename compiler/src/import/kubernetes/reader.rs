@@ -4,7 +4,7 @@ use crate::document::Node;
 use crate::source::Span;
 
 use super::super::amounts::duration;
-use super::super::container::Role;
+use super::super::container::{Mounted, Role};
 use super::super::nodes::string;
 use super::super::values::text_at;
 use super::context::Context;
@@ -22,7 +22,7 @@ pub(super) struct Pod<'c, 'd, 's> {
     /// `spec`.
     pub(super) spec: &'c Node,
     /// The names of `data` and `outputs` that the role mounts.
-    pub(super) mounted: Vec<(String, Option<(String, Span)>)>,
+    pub(super) mounted: Vec<Mounted>,
 }
 
 impl Pod<'_, '_, '_> {

@@ -1,5 +1,6 @@
 //! Another kind is a row: nothing else knows it.
 
+use super::super::selection::Selection;
 use super::kinds::{KINDS, Kind, Name, Place, Stands};
 use super::read_kinds;
 use super::rows::fact;
@@ -51,7 +52,7 @@ fn read(known: &[&'static Kind]) -> (Option<String>, String) {
     let id = sources.add(Source::new("job.yaml", MANIFEST));
     let mut sink = Sink::new();
     let document = parse(&sources, id, &mut sink).unwrap();
-    let read = read_kinds(known, &document, &sources, None, &mut sink);
+    let read = read_kinds(known, &document, &sources, &Selection::default(), &mut sink);
     let found = sink.finish();
     let messages = found.iter().map(|found| format!("{}\n", found.message)).collect();
     (read.document.map(|document| crate::emit::to_yaml(&document.to_json())), messages)

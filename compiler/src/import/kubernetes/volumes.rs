@@ -9,7 +9,7 @@ use crate::source::Span;
 use super::super::nodes::{json as node, string};
 use super::super::values::{scalar, text_at, text_in};
 use super::context::Use;
-use super::env::declared;
+use super::env::{self, declared};
 use super::reader::{Pod, named};
 use super::resources::memory;
 
@@ -78,6 +78,9 @@ impl Mounting<'_, '_, '_, '_> {
     fn volume(&mut self, volume: &Node, name: &str) {
         let Some(entry) = volume.entries().iter().find(|entry| entry.key != "name") else {
             // A volume without a source is an empty directory.
+            if self.pod.context.handed.contains(name) {
+                return self.handed(name, volume.span);
+            }
             return self.entry("data", name, &json!({"source": "instance:", "writable": true}), volume.span);
         };
         let (kind, part) = (&entry.value, entry.key_span);
@@ -90,6 +93,9 @@ impl Mounting<'_, '_, '_, '_> {
             |node: &Node, key: &str| node.get(key).is_some_and(|flag| flag.value == Value::Bool(true));
         let read_only = is_on(self.mount, "readOnly") || is_on(kind, "readOnly");
         match entry.key.as_str() {
+            "emptyDir" if self.pod.context.handed.contains(name) && self.target != "/dev/shm" => {
+                self.handed(name, volume.span);
+            }
             "emptyDir" => self.empty(kind, name, volume.span),
             "persistentVolumeClaim" => {
                 self.pod.context.objects.get(
@@ -227,6 +233,31 @@ impl Mounting<'_, '_, '_, '_> {
         self.entry("data", name, &json!({"source": source, "writable": true}), volume);
     }
 
+    /// A directory that one role hands to another, wherever each mounts it.
+    fn handed(&mut self, name: &str, volume: Span) {
+        let name = converted(name, 28, true).unwrap_or("files".to_owned());
+        let draft = &mut *self.pod.role.draft;
+        let known = draft.get(&["data", &name, "mount"]).and_then(Node::as_str).map(str::to_owned);
+        if known.is_none() {
+            for (key, value) in
+                [("source", json!("job:")), ("mount", json!(self.target)), ("writable", json!(true))]
+            {
+                draft.set(&["data", &name, key], self.part, node(self.part, &value));
+            }
+            draft.need_of_target(&["kubernetes", "storage", &name, "pvc"], volume, string(volume, &name));
+        }
+        draft.account.field(self.part, format!("data.{name}"));
+        draft.account.field(volume, format!("data.{name}"));
+        let elsewhere = known.filter(|known| known != self.target);
+        let changes = elsewhere.map(|_| ("mount", self.target.to_owned(), self.part)).into_iter();
+        self.pod.mounted.push((name, changes.chain(self.subpath()).collect()));
+    }
+
+    /// The directory of the volume that is mounted.
+    fn subpath(&self) -> Option<(&'static str, String, Span)> {
+        text_at(self.mount, "subPath").map(|path| ("subpath", path, self.part))
+    }
+
     /// Writes an entry of `data` or `outputs`; roles that mount the same share it.
     fn entry(&mut self, section: &str, name: &str, rules: &Json, volume: Span) {
         let rules = self.rules(rules);
@@ -240,8 +271,7 @@ impl Mounting<'_, '_, '_, '_> {
         let path = format!("{section}.{name}");
         draft.account.field(self.part, &path);
         draft.account.field(volume, &path);
-        let subpath = text_at(self.mount, "subPath").map(|path| (path, self.part));
-        self.pod.mounted.push((name, subpath));
+        self.pod.mounted.push((name, self.subpath().into_iter().collect()));
     }
 
     fn rules(&self, rules: &Json) -> Json {
@@ -287,10 +317,10 @@ impl Mounting<'_, '_, '_, '_> {
                 return self.pod.role.draft.note(self.part, "optional, and not in the file");
             }
             self.pod.role.draft.note(volume, "its mount is reported");
-            return self.pod.role.draft.refuse(
+            return self.pod.role.draft.lacks(
                 self.part,
-                format!("the files are all keys of the {kind} `{object}` of the cluster"),
-                "add the object to the file, or list its keys under `items` of the volume",
+                format!("the {kind} `{object}` is not in the file"),
+                format!("its keys are files at `{}`: {}", self.target, env::fetched(kind, object)),
             );
         };
         self.pod.role.draft.account.field(volume, format!("roles.{role}.files"));

@@ -66,6 +66,11 @@ impl<'t> Body<'t> {
         self.edits.push((range, String::new()));
     }
 
+    /// Puts a text in the place of a part.
+    pub(super) fn replace(&mut self, range: Range<usize>, text: &str) {
+        self.edits.push((range, text.to_owned()));
+    }
+
     /// Removes `srun` and its options; what it starts as a program of MPI, `mpirun` starts.
     pub(super) fn without_srun(&mut self, steps: &[Step], mpi: Option<Layout>, draft: &mut Draft<'_>) {
         for step in steps {
@@ -85,7 +90,6 @@ impl<'t> Body<'t> {
 
     /// Replaces variables of Slurm, and `scontrol show hostnames`.
     pub(super) fn replace_variables(&mut self, facts: &Facts, draft: &mut Draft<'_>) {
-        let hosts = format!("tr , '\\n' <<< \"${}\"", facts.hosts());
         for word in ["hostnames", "hostname"] {
             let pattern = format!("scontrol show {word}");
             let found: Vec<usize> = self.text.match_indices(&pattern).map(|(at, _)| at).collect();
@@ -100,8 +104,9 @@ impl<'t> Body<'t> {
                 let rest = &self.text[end..];
                 let length = rest.find([')', '|', '\n', ';', '`', '>']).unwrap_or(rest.len());
                 let end = end + rest[..length].trim_end().len();
-                draft.account.field(self.span(at..end), format!("${}", facts.hosts()));
-                self.edits.push((at..end, hosts.clone()));
+                let hosts = facts.hosts(&self.text[at..end]);
+                draft.account.field(self.span(at..end), format!("${hosts}"));
+                self.edits.push((at..end, format!("tr , '\\n' <<< \"${hosts}\"")));
             }
         }
         for used in uses(self.text, &self.classes) {

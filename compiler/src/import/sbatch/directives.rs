@@ -23,8 +23,8 @@ pub(super) struct Directive {
 
 /// What stands before the first command.
 pub(super) struct Head {
-    /// The options, in order.
-    pub(super) directives: Vec<Directive>,
+    /// The options of each component, in order; more than one in a heterogeneous job.
+    pub(super) components: Vec<Vec<Directive>>,
     /// Where the commands begin, with the comments before them.
     pub(super) body: usize,
     /// Comments of their own line, and behind an option: number of the line from 0, text, and whether it is alone.
@@ -39,7 +39,7 @@ struct Word {
 
 /// Reads the lines before the first command.
 pub(super) fn read(text: &str, id: SourceId, draft: &mut Draft<'_>) -> Head {
-    let mut head = Head { directives: vec![], body: text.len(), comments: vec![] };
+    let mut head = Head { components: vec![vec![]], body: text.len(), comments: vec![] };
     let mut start = 0;
     // The end of the last line of options, and the comments up to there.
     let (mut end, mut known) = (0, 0);
@@ -51,7 +51,7 @@ pub(super) fn read(text: &str, id: SourceId, draft: &mut Draft<'_>) -> Head {
             let at = start + line.len() - rest.len();
             if rest.starts_with([' ', '\t']) {
                 let comment =
-                    options(rest.trim_end_matches(['\n', '\r']), at, id, draft, &mut head.directives);
+                    options(rest.trim_end_matches(['\n', '\r']), at, id, draft, &mut head.components);
                 head.comments.extend(comment.map(|text| (number, text, false)));
             } else if !rest.trim().is_empty() {
                 let span = Span::new(id, start, start + line.trim_end().len());
@@ -103,18 +103,15 @@ fn options(
     at: usize,
     id: SourceId,
     draft: &mut Draft<'_>,
-    found: &mut Vec<Directive>,
+    found: &mut Vec<Vec<Directive>>,
 ) -> Option<String> {
     let (words, comment) = words(text, at);
     let mut words = words.into_iter().peekable();
     while let Some(word) = words.next() {
         let span = Span::new(id, word.range.start, word.range.end);
         if word.text == "hetjob" || word.text == "packjob" {
-            draft.refuse(
-                span,
-                "the job has several components (`hetjob`)",
-                "write a role for each in a job file, with its own `instances`, `resources` and `run`",
-            );
+            draft.account.field(span, "roles");
+            found.push(vec![]);
             break;
         }
         let Some((option, given)) = option(&word.text, span, draft) else { continue };
@@ -144,7 +141,7 @@ fn options(
             }
             continue;
         }
-        found.push(Directive { option, value, span });
+        found.last_mut().expect("the first component").push(Directive { option, value, span });
     }
     comment
 }

@@ -33,6 +33,8 @@ pub(super) struct Step {
     pub(super) options: Vec<StepOption>,
     /// The command, as written.
     pub(super) command: String,
+    /// Where the command ends.
+    pub(super) end: usize,
     /// Whether the shell goes on before it ends.
     pub(super) background: bool,
 }
@@ -41,6 +43,15 @@ impl Step {
     /// Whether the program is one of MPI, which `srun` starts.
     pub(super) fn is_mpi(&self) -> bool {
         self.option("mpi").is_some_and(|option| !["none", "list"].contains(&option.value.text().as_str()))
+    }
+
+    /// Whether a component of a heterogeneous job runs it: by default the first does.
+    pub(super) fn is_of(&self, component: usize) -> bool {
+        let groups = self.option("het-group").map_or("0".to_owned(), |option| option.value.text());
+        groups.split(',').any(|part| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            matches!((first.parse::<usize>(), last.parse::<usize>()), (Ok(first), Ok(last)) if (first..=last).contains(&component))
+        })
     }
 
     /// The value of its last option with a name.
@@ -80,8 +91,8 @@ fn begins_command(body: &str, at: usize) -> bool {
 pub(super) fn read(
     body: &str,
     classes: &[Class],
-    start: usize,
-    id: SourceId,
+    (start, id): (usize, SourceId),
+    is_heterogeneous: bool,
     draft: &mut Draft<'_>,
 ) -> Vec<Step> {
     let span = |range: Range<usize>| Span::new(id, start + range.start, start + range.end);
@@ -92,33 +103,46 @@ pub(super) fn read(
             draft.invalid(span(at..at + 4), "a quote of this command is not closed", "");
             continue;
         };
-        let mut step =
-            Step { range: at..words.end, options: vec![], command: String::new(), background: false };
-        let mut rest = words.words.into_iter().skip(1).peekable();
-        while let Some(word) = rest.next_if(|word| is_option(body, word)) {
-            let text = word.text();
-            if !text.starts_with('-') {
-                draft
-                    .note(span(word.range.clone()), "options of `srun` in a variable: jobc starts the tasks");
-                continue;
+        // Programs of several components, each with its options: `srun A : --het-group=1 B`.
+        let is_colon = |word: &Word| is_heterogeneous && word.text() == ":";
+        let mut rest = words.words.into_iter().peekable();
+        while let Some(first) = rest.next() {
+            let start = first.range.start;
+            let mut step = Step {
+                range: start..words.end,
+                options: vec![],
+                command: String::new(),
+                end: words.end,
+                background: false,
+            };
+            while let Some(word) = rest.next_if(|word| is_option(body, word)) {
+                let text = word.text();
+                if !text.starts_with('-') {
+                    let note = "options of `srun` in a variable: jobc starts the tasks";
+                    draft.note(span(word.range.clone()), note);
+                    continue;
+                }
+                if text == "--" {
+                    break;
+                }
+                if let Some(option) = option(&word, &mut rest, &span, draft) {
+                    step.options.push(option);
+                }
             }
-            if text == "--" {
+            let Some(program) = rest.peek() else {
+                draft.invalid(span(at..at + 4), "`srun` without a command", "");
                 break;
+            };
+            step.range.end = program.range.start;
+            while let Some(word) = rest.next_if(|word| !is_colon(word)) {
+                step.end = word.range.end;
             }
-            if let Some(option) = option(&word, &mut rest, &span, draft) {
-                step.options.push(option);
-            }
+            body[step.range.end..step.end].clone_into(&mut step.command);
+            let after = body[words.end..].trim_start_matches([' ', '\t']);
+            let line = after.split('\n').next().unwrap_or_default();
+            step.background = line.trim_end().ends_with('&') && !line.trim_end().ends_with("&&");
+            steps.push(step);
         }
-        let Some(first) = rest.peek() else {
-            draft.invalid(span(at..at + 4), "`srun` without a command", "");
-            continue;
-        };
-        step.range.end = first.range.start;
-        body[first.range.start..words.end].clone_into(&mut step.command);
-        let after = body[words.end..].trim_start_matches([' ', '\t']);
-        let line = after.split('\n').next().unwrap_or_default();
-        step.background = line.trim_end().ends_with('&') && !line.trim_end().ends_with("&&");
-        steps.push(step);
     }
     steps
 }

@@ -34,6 +34,8 @@ pub(super) struct Facts {
     pub(super) array: Option<Vec<u64>>,
     /// Whether `distributed` sets `JOBC_RANK`.
     pub(super) ranked: bool,
+    /// The roles of a heterogeneous job, by component.
+    pub(super) components: Vec<(String, Layout)>,
 }
 
 /// A number of the job that is the same in every task: the name of the job has letters.
@@ -45,6 +47,9 @@ const ARITHMETIC: [&str; 6] = ["$((", "expr ", "tail -c", "cut -c", ": -", "%"];
 impl Facts {
     /// What stands for a variable of Slurm in a line.
     pub(super) fn value(&self, name: &str, line: &str) -> Value {
+        if let Some((name, group)) = name.split_once("_HET_GROUP_") {
+            return self.of_component(name, group);
+        }
         let layout = &self.layout;
         let number = |number: u64| Value::Text(number.to_string());
         let rank = || Value::Name((if self.ranked { "JOBC_RANK" } else { "JOBC_INDEX" }).to_owned());
@@ -84,13 +89,14 @@ impl Facts {
                     Value::Name("JOBC_JOB".to_owned())
                 }
             }
-            "SLURM_JOB_NODELIST" | "SLURM_NODELIST" | "SLURM_STEP_NODELIST" => Value::Name(self.hosts()),
+            "SLURM_JOB_NODELIST" | "SLURM_NODELIST" | "SLURM_STEP_NODELIST" => Value::Name(self.hosts("")),
             "SLURM_NODENAME" | "SLURMD_NODENAME" | "SLURM_TOPOLOGY_ADDR" => {
                 Value::Text("$(hostname)".to_owned())
             }
             "SLURM_LAUNCH_NODE_IPADDR" | "SLURM_SRUN_COMM_HOST" => {
-                Value::Text(format!("${{{}%%,*}}", self.hosts()))
+                Value::Text(format!("${{{}%%,*}}", self.hosts("")))
             }
+            "SLURM_HET_SIZE" if !self.components.is_empty() => Value::Text(self.components.len().to_string()),
             "SLURM_JOB_USER" => Value::Name("USER".to_owned()),
             "SLURM_SUBMIT_DIR" => Value::Set("SLURM_SUBMIT_DIR=$PWD"),
             "SLURM_TMPDIR" => Value::Set("SLURM_TMPDIR=${TMPDIR:-/tmp}"),
@@ -109,10 +115,34 @@ impl Facts {
         }))
     }
 
-    /// The variable with the hosts of the role.
-    pub(super) fn hosts(&self) -> String {
-        format!("JOBC_HOSTS_{}", self.role.to_ascii_uppercase().replace('-', "_"))
+    /// What stands for a variable of a component of a heterogeneous job.
+    fn of_component(&self, name: &str, group: &str) -> Value {
+        let found = group.parse::<usize>().ok().and_then(|group| self.components.get(group));
+        let Some((role, layout)) = found else { return Value::Absent };
+        match name {
+            "SLURM_JOB_NODELIST" | "SLURM_NODELIST" => Value::Name(hosts(role)),
+            "SLURM_JOB_NUM_NODES" | "SLURM_NNODES" => Value::Text(layout.nodes.to_string()),
+            "SLURM_NTASKS" | "SLURM_NPROCS" => Value::Text(layout.tasks.to_string()),
+            "SLURM_NTASKS_PER_NODE" | "SLURM_TASKS_PER_NODE" => {
+                Value::Text(layout.tasks_per_node.to_string())
+            }
+            "SLURM_JOB_ID" | "SLURM_JOBID" => Value::Name("JOBC_JOB".to_owned()),
+            _ => Value::Absent,
+        }
     }
+
+    /// The variable with the hosts of the role, or of the component that a text names.
+    pub(super) fn hosts(&self, text: &str) -> String {
+        let group = text.split("_HET_GROUP_").nth(1).unwrap_or_default();
+        let group =
+            group.split(|c: char| !c.is_ascii_digit()).next().and_then(|group| group.parse::<usize>().ok());
+        let role = group.and_then(|group| self.components.get(group)).map_or(&self.role, |(role, _)| role);
+        hosts(role)
+    }
+}
+
+fn hosts(role: &str) -> String {
+    format!("JOBC_HOSTS_{}", role.to_ascii_uppercase().replace('-', "_"))
 }
 
 /// Variables that every task has, or that the shell sets.
