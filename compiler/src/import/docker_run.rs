@@ -3,6 +3,8 @@
 mod fields;
 mod options;
 
+use std::collections::BTreeMap;
+
 use crate::diagnostic::Sink;
 use crate::files::Files;
 use crate::source::{SourceId, Sources, Span};
@@ -20,23 +22,110 @@ pub(super) use options::OPTIONS;
 /// The only role.
 const ROLE: &str = "main";
 
-/// Where the command begins in a text that holds one line of `docker run`, and comments.
+/// Where the command begins in a text that holds one line of `docker run`, comments, variables for it, and lines such as
+/// `docker pull`.
 pub(super) fn command(text: &str) -> Option<usize> {
-    let is_content = |line: &str| {
+    for line in lines(text) {
+        let begin = line.as_ptr() as usize - text.as_ptr() as usize;
+        let at = begin + line.len() - line.trim_start_matches(['\u{feff}', ' ', '\t']).len();
+        match engine(&text[at..]) {
+            Some("run" | "create") => return Some(at),
+            Some("pull" | "rm" | "stop" | "kill") => {}
+            _ if assignment(line).is_some() => {}
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// The lines that are neither empty nor comments nor options of the shell.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let is_content = |line: &&str| {
         let line = line.trim_start_matches('\u{feff}').trim();
         !line.is_empty() && !line.starts_with('#') && !line.starts_with("set -")
     };
-    let line = text.lines().find(|line| is_content(line))?;
-    let at = line.as_ptr() as usize - text.as_ptr() as usize + line.len()
-        - line.trim_start_matches(['\u{feff}', ' ', '\t']).len();
-    let mut words = text[at..].split_whitespace().filter(|word| *word != "\\").peekable();
+    text.lines().filter(is_content)
+}
+
+/// The command of the engine that a line begins with: `run` of `sudo docker run`.
+fn engine(line: &str) -> Option<&str> {
+    let mut words = line.split_whitespace().filter(|word| *word != "\\").peekable();
     words.next_if(|word| *word == "$");
     if words.next_if(|word| *word == "sudo").is_some() {
         words.next_if(|word| word.starts_with('-'));
     }
-    let is_engine = matches!(words.next()?, "docker" | "podman" | "nerdctl" | "nvidia-docker");
+    matches!(words.next()?, "docker" | "podman" | "nerdctl" | "nvidia-docker").then_some(())?;
     words.next_if(|word| *word == "container");
-    (is_engine && matches!(words.next()?, "run" | "create")).then_some(at)
+    words.next()
+}
+
+/// `NAME=VALUE` of a line that sets a variable.
+fn assignment(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim();
+    let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    // A computed value stays a variable of the caller.
+    is_name.then_some((name, value.trim()))
+}
+
+/// The variables that the lines before the command set; each line has a row.
+fn variables(text: &str, id: SourceId, draft: &mut Draft<'_>) -> BTreeMap<String, Vec<Word>> {
+    let mut known = BTreeMap::new();
+    for line in lines(text) {
+        let begin = line.as_ptr() as usize - text.as_ptr() as usize;
+        let part = Span::new(id, begin, begin + line.trim_end().len());
+        let Some((name, value)) = assignment(line) else {
+            draft.note(part, "jobc fetches images, and removes its containers by itself");
+            continue;
+        };
+        let words = split(value, 0).ok().filter(|words| words.end == value.len()).map(|words| words.words);
+        let is_plain = |word: &Word| !word.pieces.iter().any(|piece| matches!(piece, Piece::Other(_)));
+        match words.filter(|words| words.len() < 2 && words.iter().all(is_plain)) {
+            Some(words) => {
+                let text = words.iter().map(Word::text).collect::<String>();
+                let options = if text.starts_with('-') { split(&text, 0).ok() } else { None };
+                known.insert(name.to_owned(), options.map_or(words, |options| options.words));
+                draft.note(part, format!("`{name}` has this value in the command"));
+            }
+            None => draft.changed(
+                part,
+                format!("`{name}` is computed by the shell: it is a parameter that takes the variable of the caller"),
+                format!("`export {name}`, or `--set {name}=…`"),
+            ),
+        }
+    }
+    known
+}
+
+/// Words in which variables have the values that the script gives them; those of options may be several words.
+fn with_values(words: Vec<Word>, known: &BTreeMap<String, Vec<Word>>) -> Vec<Word> {
+    let mut all = Vec::new();
+    for word in words {
+        if let [Piece::Variable(name)] = &word.pieces[..]
+            && let Some(values) = known.get(name)
+        {
+            all.extend(values.iter().map(|value| Word { range: word.range.clone(), ..value.clone() }));
+            continue;
+        }
+        let value = |piece: Piece| {
+            let found = if let Piece::Variable(name) = &piece { known.get(name) } else { None };
+            match found.map(Vec::as_slice) {
+                Some([]) => vec![],
+                Some([value]) => value.pieces.clone(),
+                _ => vec![piece],
+            }
+        };
+        let mut pieces: Vec<Piece> = Vec::new();
+        for piece in word.pieces.into_iter().flat_map(value) {
+            if let (Some(Piece::Text(text)), Piece::Text(more)) = (pieces.last_mut(), &piece) {
+                text.push_str(more);
+            } else {
+                pieces.push(piece);
+            }
+        }
+        all.push(Word { pieces, range: word.range });
+    }
+    all
 }
 
 /// Reads a line.
@@ -65,7 +154,8 @@ pub(super) fn read(sources: &Sources, id: SourceId, at: usize, files: &dyn Files
                     "import one `docker run` at a time, and write a role for each in one job file",
                 );
             }
-            line(words.words, id, files, &mut draft);
+            let known = variables(&text[..at], id, &mut draft);
+            line(with_values(words.words, &known), id, files, &mut draft);
         }
     }
     let has_errors = draft.sink.error_count() > errors;

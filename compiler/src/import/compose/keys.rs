@@ -85,10 +85,7 @@ pub(in super::super) static KEYS: &[CommandOption] = &[
     key("platform", Note("jobc takes the image of the platform of the host")),
     key("ports", Field("`resources.ports`, with `publish: host`")),
     key("post_start", Refusal("a command beside the container", "write it in `run`")),
-    key(
-        "pre_start",
-        Refusal("a command before the container", "write it as `setup`, which runs before `run`"),
-    ),
+    key("pre_start", Field("`setup`, for commands of the image of the service with `entrypoint`")),
     key(
         "pre_stop",
         Refusal("a command before the end", "catch the signal in the program: `stop_signal`, `grace_period`"),

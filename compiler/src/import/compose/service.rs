@@ -1,6 +1,8 @@
 //! One service: each of its keys as a field, a note or a refusal.
 
+mod before;
 mod deploy;
+mod dockerfile;
 mod files;
 
 use crate::document::{Entry, Node, Value};
@@ -75,6 +77,7 @@ pub(super) fn read(
         }
     }
     reader.finish(service, entries);
+    reader.check_setup(entries);
     reader.mounted
 }
 
@@ -184,6 +187,7 @@ impl Service<'_, '_, '_> {
             "pids_limit" if text == "-1" => role.draft.note(part, "no limit"),
             "pids_limit" => container::limit_count(role, "pids", &text, part),
             "ports" => self.ports(node),
+            "pre_start" => self.before(node),
             "privileged" => role.field(&["security", "privileged"], part, node.clone()),
             "profiles" => role.draft.note(part, "the service is one of those that start"),
             "read_only" => role.field(&["security", "read_only_root"], part, node.clone()),

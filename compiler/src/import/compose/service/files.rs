@@ -8,7 +8,7 @@ use crate::source::Span;
 use super::super::super::container::{self, Mount};
 use super::super::super::nodes::{json, string};
 use super::super::super::values::{pairs, scalar, text_at};
-use super::Service;
+use super::{Service, dockerfile};
 
 impl Service<'_, '_, '_> {
     pub(super) fn ports(&mut self, node: &Node) {
@@ -66,10 +66,14 @@ impl Service<'_, '_, '_> {
         if !directory.is_empty() && directory != "." {
             image["context"] = json!(context);
         }
+        if let Some(inline) = node.entries().iter().find(|entry| entry.key == "dockerfile_inline") {
+            let text = self.text(&scalar(&inline.value).unwrap_or_default(), inline.key_span);
+            image = dockerfile::block(&text, directory, inline.key_span, self).unwrap_or(image);
+        }
         for entry in node.entries() {
             let at = entry.key_span;
             match entry.key.as_str() {
-                "context" | "dockerfile" => {}
+                "context" | "dockerfile" | "dockerfile_inline" => {}
                 "target" => image["target"] = json!(scalar(&entry.value)),
                 "args" => {
                     for (name, value, at) in pairs(&entry.value) {
@@ -80,11 +84,6 @@ impl Service<'_, '_, '_> {
                         image["args"][&name] = json!(value);
                     }
                 }
-                "dockerfile_inline" => self.role.draft.refuse(
-                    at,
-                    "the Dockerfile is in the Compose file",
-                    "write its text to a file, and name that as `dockerfile`",
-                ),
                 "additional_contexts" | "ssh" | "secrets" => {
                     self.role.draft.refuse(
                         at,
