@@ -7,7 +7,7 @@ use jobc_compiler::compile::{self, Planning, Request};
 use jobc_compiler::diagnostic::{Diagnostic, Sink};
 use jobc_compiler::document::Document;
 use jobc_compiler::files::Files;
-use jobc_compiler::import::Selection;
+use jobc_compiler::import::{Selection, text_format};
 use jobc_compiler::lock::Locking;
 use jobc_compiler::parse;
 use jobc_compiler::source::{Source, SourceId, Sources};
@@ -53,6 +53,8 @@ impl Analysis {
         let mut sink = Sink::new();
         let (mut sources, job, targets) = sources(input);
         let request = request(input, job, targets, choice);
+        // A batch script may be YAML by chance.
+        let tree = tree.filter(|_| text_format(sources.get(job)).is_none());
         let planned = match tree {
             Some(tree) => compile::plan_document(Some(tree), &mut sources, &request, &mut sink),
             None => compile::plan(&mut sources, &request, &mut sink),

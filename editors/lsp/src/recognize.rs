@@ -41,6 +41,9 @@ pub(crate) fn kind(language: &str, path: Option<&Utf8Path>, text: &str) -> Kind 
     } else {
         Kind::Other
     };
+    if is_asked_for(text) {
+        return Kind::Job;
+    }
     // VS Code chooses the language of such a name by itself.
     let chosen = by_name == Kind::Other && LANGUAGES.contains(&language);
     let extension = if path.is_some() { name.rsplit('.').next().unwrap_or_default() } else { "yaml" };
@@ -66,6 +69,16 @@ pub(crate) fn kind(language: &str, path: Option<&Utf8Path>, text: &str) -> Kind 
     } else {
         by_name
     }
+}
+
+/// Whether a file of another tool has the comment that asks for findings: `# jobc: check`, in JSON behind `//`.
+fn is_asked_for(text: &str) -> bool {
+    let is_asking = |line: &str| {
+        let line = line.trim();
+        let comment = line.strip_prefix('#').or_else(|| line.strip_prefix("//"));
+        comment.is_some_and(|comment| comment.trim() == "jobc: check")
+    };
+    text.lines().take(10).any(is_asking)
 }
 
 /// The schema that a text names in a modeline or in its key `$schema`; `none` means that it has none.
@@ -207,7 +220,7 @@ mod tests {
             for (path, text, expected) in cases {
                 let found = kind("yaml", Some(path.as_str().into()), &text);
                 let expected = match expected.as_deref() {
-                    Some("job" | "openpai") => Kind::Job,
+                    Some("job" | "foreign") => Kind::Job,
                     Some("targets") => Kind::Targets,
                     _ => Kind::Other,
                 };

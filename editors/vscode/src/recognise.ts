@@ -1,8 +1,8 @@
 // Which files are jobc's: by the schema that they name, by name, and by what stands at their top level. No editor is
 // needed to decide that. The server has the same rule, in editors/lsp/src/recognize.rs; editors/lsp/src/recognize.json tries both.
 
-/** What a file is to jobc: its own job, its targets, or a job in one of OpenPAI's formats, which no schema of ours fits. */
-export type Kind = "job" | "targets" | "openpai";
+/** What a file is to jobc: its own job, its targets, or a job in another tool's format, which no schema of ours fits. */
+export type Kind = "job" | "targets" | "foreign";
 
 /** The fields of a job, of a role and of a targets file, which build.mjs takes from the schemas. */
 declare const FIELDS: { job: string[]; role: string[]; targets: string[] };
@@ -17,18 +17,27 @@ const OPENPAI = ["taskRoles", "protocolVersion"];
 export function recognise(path: string, text: string): Kind | undefined {
     const name = path.slice(path.lastIndexOf("/") + 1).toLowerCase();
     const byName = /^(job|jobc|.+\.job)\.(ya?ml|json)$/.test(name) ? "job" : /^targets\.ya?ml$/.test(name) ? "targets" : undefined;
+    if (isAskedFor(text)) {
+        return "foreign";
+    }
     const schema = namedSchema(text);
     if (schema !== undefined) {
         return schema.includes("job.v1.schema.json") ? "job" : schema.includes("targets.v1.schema.json") ? "targets" : undefined;
     }
     const keys = topLevelKeys(text);
     if (OPENPAI.some((key) => keys.has(key))) {
-        return "openpai";
+        return "foreign";
     }
     if (isForeign(text, byName)) {
         return undefined;
     }
     return byName ?? (/\.(ya?ml|jsonc?)$/.test(name) && keys.has("version") && hasRoles(text) ? "job" : undefined);
+}
+
+/** Whether a file of another tool has the comment that asks for findings: `# jobc: check`, in JSON behind `//`. */
+function isAskedFor(text: string): boolean {
+    const lines = text.slice(0, 4096).split("\n").slice(0, 10);
+    return lines.some((line) => /^\s*(?:#|\/\/)\s*jobc: check\s*$/.test(line));
 }
 
 /** The schema that a text names in a modeline or in its key `$schema`; `none` means that it has none. */
@@ -42,6 +51,9 @@ function namedSchema(text: string): string | undefined {
  * nearly known.
  */
 export function isForeign(text: string, byName: Kind | undefined = "job"): boolean {
+    if (isAskedFor(text)) {
+        return false;
+    }
     if (isList(text) || /^\{[{%]/m.test(text)) {
         return true;
     }

@@ -141,3 +141,21 @@ fn built_in_targets_can_be_selected() {
     fixture.session.show_target("openpai".to_owned());
     assert!(fixture.session.is_stale(), "it is compiled again");
 }
+
+#[test]
+fn a_comment_asks_for_findings_in_a_file_of_another_tool() {
+    let mut fixture = Fixture::new("==== compose.yaml\nservices: {}\n==== train.sbatch\n#!/bin/bash\n");
+    let files = [
+        ("compose.yaml", "", "services:\n  a:\n    image: x:1\n    sysctls: {a: 1}\n", "J0630 4:4"),
+        ("train.sbatch", "#!/bin/bash\n", "#SBATCH --wrap=x\nsrun ./x\n", "J0630 2:8"),
+        ("train.sbatch", "#!/bin/bash\n", "#SBATCH -N 2\nsrun ./x $SLURM_STEP_ID\n", "J0632 3:9"),
+    ];
+    for (name, head, text, expected) in files {
+        let found = published(&mut fixture, name, &format!("{head}{text}"));
+        assert!(!found.iter().any(|line| line.contains(": J")), "{found:?}");
+        let found = published(&mut fixture, name, &format!("{head}# jobc: check\n{text}"));
+        assert!(found.contains(&format!("{name}: {expected}")), "{found:?}");
+        // Nothing that a parser of YAML says of a script.
+        assert!(found.iter().all(|line| !line.contains(": J00")), "{found:?}");
+    }
+}
