@@ -298,6 +298,9 @@ pub(crate) struct ImportArgs {
     pub list: Option<String>,
     #[command(flatten)]
     pub selection: SelectionArgs,
+    /// Read the variables `SBATCH_…` of the environment, as sbatch does
+    #[arg(long)]
+    pub sbatch_env: bool,
     /// Overwrite existing files
     #[arg(long)]
     pub force: bool,

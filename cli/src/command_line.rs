@@ -146,7 +146,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: StdCommand,
     },
-    /// Convert an OpenPAI job to a job file
+    /// Convert a file of another tool to a job file
     Import(ImportArgs),
     /// Create a starter job from an example
     Init(InitArgs),

@@ -120,8 +120,8 @@ pub(crate) fn selection(args: &SelectionArgs, sources: &mut Sources) -> Result<S
         name: args.name.clone(),
         files,
         profiles: args.profile.clone(),
-        is_sketch: false,
         only_named,
+        ..Selection::default()
     })
 }
 

@@ -5,6 +5,7 @@
 
 mod account;
 mod amounts;
+mod command;
 mod compose;
 mod container;
 mod devcontainer;
@@ -38,19 +39,31 @@ use crate::source::{Source, SourceId, Sources, Span};
 pub use account::{Account, Line, Outcome, Row};
 pub use field_names::in_its_words;
 pub(crate) use read::{Comments, Read, comment_lines};
+pub use sbatch::requested as request_of_script;
 pub use selection::Selection;
 pub use tables::{FORMATS, table};
 
 /// Reads a text of another tool that is neither YAML nor JSON; `None` for other texts.
-pub(crate) fn read_text(sources: &Sources, id: SourceId, files: &dyn Files, sink: &mut Sink) -> Option<Read> {
+pub(crate) fn read_text(
+    sources: &Sources,
+    id: SourceId,
+    files: &dyn Files,
+    selection: &Selection,
+    sink: &mut Sink,
+) -> Option<Read> {
     let format = text_format(sources.get(id))?;
     crate::parse::is_readable(sources, id, sink).then_some(())?;
     let read = match format {
-        Format::Sbatch => sbatch::read(sources, id, sink),
+        Format::Sbatch => sbatch::read(sources, id, selection, sink),
         _ => docker_run::read(sources, id, docker_run::command(sources.get(id).text())?, files, sink),
     };
     read.account.summarize(sources, sink);
     Some(read)
+}
+
+/// Whether `sbatch` reads a variable of the caller as an option.
+pub fn is_option_of_sbatch(variable: &str) -> bool {
+    sbatch::option_of_variable(variable).is_some()
 }
 
 /// The format of a text that is neither YAML nor JSON.
@@ -64,7 +77,7 @@ pub fn text_format(source: &Source) -> Option<Format> {
 /// Reads a job file of any format up to a document: that of another text, or what is parsed.
 pub fn document(sources: &mut Sources, id: SourceId, files: &dyn Files, sink: &mut Sink) -> Option<Document> {
     match text_format(sources.get(id)) {
-        Some(_) => read_text(sources, id, files, sink).and_then(|read| read.document),
+        Some(_) => read_text(sources, id, files, &Selection::default(), sink).and_then(|read| read.document),
         None => parse(sources, id, sink),
     }
 }

@@ -40,7 +40,7 @@ pub fn rewrite(
     sink: &mut Sink,
 ) -> (RewriteResult, Account) {
     if let Some(format) = text_format(sources.get(job)) {
-        return match read_text(sources, job, files, sink) {
+        return match read_text(sources, job, files, selection, sink) {
             Some(read) => finish(read, format, sources, sink),
             None => (RewriteResult::Refused, Account::default()),
         };

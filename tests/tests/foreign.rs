@@ -176,6 +176,35 @@ fn no_directive_vanishes() {
     assert!(counted > 25, "only {counted} options");
 }
 
+/// Variables of the caller come before the options of a script, where they are asked for; each has a row.
+#[test]
+fn variables_of_sbatch_take_precedence() {
+    let script = "#!/bin/bash\n#SBATCH -t 5 --mem=2G\n#SBATCH -p cpu\nsrun ./x\n";
+    let variables = "SBATCH_ACCOUNT=proj\nSBATCH_PARTITION=gpu\nSBATCH_TIMELIMIT=30\n";
+    let mut sources = Sources::new();
+    let id = sources.add(Source::new("x.sbatch", script));
+    let environment = sources.add(Source::new("<environment>", variables));
+    let job = |environment: Option<_>, sources: &mut Sources| {
+        let selection = Selection { environment, ..Selection::default() };
+        let files = DiskFiles(workspace());
+        let (result, account) = rewrite(sources, id, &files, &selection, &mut Sink::new());
+        let RewriteResult::Job(job, targets) = result else { panic!("refused") };
+        (job, targets.unwrap_or_default(), account)
+    };
+    let (plain, ..) = job(None, &mut sources);
+    assert!(plain.contains("timeout: 5m"), "{plain}");
+    let (job, targets, account) = job(Some(environment), &mut sources);
+    assert!(job.contains("timeout: 30m") && job.contains("memory: 2GiB"), "{job}");
+    assert!(targets.contains("account: proj") && targets.contains("partition: gpu"), "{targets}");
+    let rows = account.lines(&sources);
+    let of = |file: Option<&str>| rows.iter().filter(|row| row.file == file).count();
+    assert_eq!(of(Some("<environment>")), 3, "{rows:#?}");
+    assert!(
+        rows.iter().any(|row| row.becomes.contains("`SBATCH_PARTITION` of the environment")),
+        "{rows:#?}"
+    );
+}
+
 /// Every key of a service has a row at its line, or below it.
 #[test]
 fn no_key_of_a_service_vanishes() {

@@ -192,8 +192,8 @@ fn names(findings: &str) -> Vec<String> {
     line.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Most public manifests are converted (87 of 100 when this was written), and the others have an error at a place of theirs. What comes out builds, but
-/// for placeholders of the source.
+/// Most public manifests are converted, and the others have an error at a place of theirs. What comes out builds, but for
+/// placeholders of the source.
 #[test]
 fn public_manifests_are_converted() {
     let files = corpus();
@@ -225,9 +225,9 @@ fn public_manifests_are_converted() {
     }
     eprintln!("{converted} of {} manifests are converted; the others:\n{refused}", files.len());
     eprintln!("errors of `jobc build`:\n{unbuilt}");
-    assert!(converted * 100 >= files.len() * 85, "{converted} of {}:\n{refused}", files.len());
-    // Placeholders for images, and what a backend says with `--allow-lossy`.
-    let known = ["J0223", "J0402"];
+    assert!(converted * 100 >= files.len() * 90, "{converted} of {}:\n{refused}", files.len());
+    // Placeholders and parameters for images, and what a backend says with `--allow-lossy`.
+    let known = ["J0223", "J0260", "J0402"];
     let others: Vec<&str> =
         unbuilt.lines().filter(|line| !known.iter().any(|code| line.contains(code))).collect();
     assert!(others.is_empty(), "these do not build:\n{}", others.join("\n"));

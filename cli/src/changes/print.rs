@@ -9,16 +9,39 @@ mod values;
 use jobc_schema::plural;
 use serde_json::{Value, json};
 
-use super::Comparison;
 use super::compare::{Change, FileChange, FileChangeKind};
 use super::summary::FieldChange;
+use super::{Comparison, OptionChange};
 use style::Style;
 
 /// The changes for people: of the jobs, and of the files if they are wanted or are all that changed.
 pub(crate) fn text(changes: &Comparison, base: &str, artifacts: bool) -> String {
     if changes.files.is_empty() {
-        return format!("no difference from `{base}`\n");
+        return format!("no difference from `{base}`\n{}", options(changes));
     }
+    let out = fields_and_files(changes, artifacts);
+    format!("{out}{}", options(changes))
+}
+
+/// The options of Slurm that differ, one a line.
+fn options(changes: &Comparison) -> String {
+    if changes.options.is_empty() {
+        return String::new();
+    }
+    let mut out = "\noptions of sbatch that differ in the script that jobc writes:\n".to_owned();
+    let option = |name: &str, value: Option<&String>| match value {
+        None => "absent".to_owned(),
+        Some(value) if value.is_empty() => format!("--{name}"),
+        Some(value) => format!("--{name}={value}"),
+    };
+    for OptionChange { target, option: name, old, new } in &changes.options {
+        let line = format!("  {target}: {} -> {}\n", option(name, old.as_ref()), option(name, new.as_ref()));
+        out.push_str(&line);
+    }
+    out
+}
+
+fn fields_and_files(changes: &Comparison, artifacts: bool) -> String {
     let mut out = fields::print(&changes.fields.all, Style::Text);
     if out.is_empty() {
         return files::print(&changes.files, Style::Text);
@@ -50,7 +73,12 @@ pub(crate) fn json(changes: &Comparison) -> Value {
     json!({
         "fields": changes.fields.all.iter().map(field_json).collect::<Vec<_>>(),
         "files": files_json(&changes.files),
+        "options": changes.options.iter().map(option_json).collect::<Vec<_>>(),
     })
+}
+
+fn option_json(change: &OptionChange) -> Value {
+    json!({"target": change.target, "option": change.option, "old": change.old, "new": change.new})
 }
 
 fn field_json(change: &FieldChange) -> Value {

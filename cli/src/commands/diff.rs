@@ -7,11 +7,14 @@ mod built;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::{Output, build, plan};
 use jobc_compiler::diagnostic::Sink;
+use jobc_compiler::import::{Format, text_format};
 
 use crate::args::{DiffArgs, FormatArg, JobArgs};
 use crate::changes::target_files::{BuiltTarget, TargetFiles};
 use crate::changes::{Comparison, print};
-use crate::input::{Input, InputError, JOB_FILE_NAMES, absolute, directory_of, job_path, relative};
+use crate::input::{
+    Input, InputError, JOB_FILE_NAMES, absolute, directory_of, job_path, read_source, relative,
+};
 use crate::outcome::Outcome;
 use crate::settings::default_target;
 use crate::{report, terminal};
@@ -115,7 +118,18 @@ impl Side {
                 then.map(|then| (with_names_of(then, &now), now))
             }
         };
-        Ok(sides.map(|(old, new)| (Comparison::of(&old, &new), base.name())))
+        let script = match &base {
+            Base::Job(path) if path != "-" => read_source(path).ok(),
+            _ => None,
+        };
+        let script = script.filter(|source| text_format(source) == Some(Format::Sbatch));
+        Ok(sides.map(|(old, new)| {
+            let mut changes = Comparison::of(&old, &new);
+            if let Some(script) = &script {
+                changes.compare_options(script.text(), &new);
+            }
+            (changes, base.name())
+        }))
     }
 
     /// The compiled files of a job file or a revision; nothing if the job has errors, which are printed.

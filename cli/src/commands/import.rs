@@ -3,11 +3,12 @@
 mod account;
 mod directory;
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::{env, fs};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::diagnostic::Sink;
-use jobc_compiler::import::Selection;
+use jobc_compiler::import::{Format, Selection, is_option_of_sbatch, text_format};
 use jobc_compiler::rewrite::{RewriteResult, rewrite};
 use jobc_compiler::source::{Source, Sources};
 use jobc_schema::shell;
@@ -39,9 +40,11 @@ pub(crate) fn run(import: &ImportArgs, format: FormatArg) -> Outcome {
     if import.job.is_none() && !named.file.is_empty() {
         named.file.remove(0);
     }
+    let environment = variables(import, sources.get(id)).map(|source| sources.add(source));
     let selection = match selection(&named, &mut sources) {
         Ok(selection) => {
-            Selection { only_named: !import.selection.file.is_empty(), is_sketch: true, ..selection }
+            let only_named = !import.selection.file.is_empty();
+            Selection { only_named, environment, is_sketch: true, ..selection }
         }
         Err(why) => return super::report_input_error(&why),
     };
@@ -98,6 +101,28 @@ fn source(import: &ImportArgs) -> Result<(Source, Utf8PathBuf), InputError> {
             Ok((Source::new(COMMAND, line + "\n"), absolute(Utf8Path::new("."))?))
         }
     }
+}
+
+/// The variables of the caller that `sbatch` would read of a batch script, where the user asks for them. Otherwise a job
+/// file would depend on who writes it, so they are only named.
+fn variables(import: &ImportArgs, script: &Source) -> Option<Source> {
+    if text_format(script) != Some(Format::Sbatch) {
+        return None;
+    }
+    let set: BTreeMap<String, String> = env::vars().filter(|(name, _)| is_option_of_sbatch(name)).collect();
+    if set.is_empty() {
+        return None;
+    }
+    if import.sbatch_env {
+        let lines = set.iter().map(|(name, value)| format!("{name}={}\n", value.replace('\n', " ")));
+        return Some(Source::new("<environment>", lines.collect::<String>()));
+    }
+    let names: Vec<String> = set.keys().map(|name| format!("`{name}`")).collect();
+    terminal::eprint(&format!(
+        "jobc: sbatch would read {} of the environment; `--sbatch-env` reads them too\n",
+        names.join(", ")
+    ));
+    None
 }
 
 fn write(path: &Utf8Path, text: &str, force: bool) -> Result<(), Outcome> {

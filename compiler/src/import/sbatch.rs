@@ -6,10 +6,13 @@
 mod body;
 mod component;
 mod directives;
+mod environment;
 mod het;
 mod image;
 mod layout;
 mod options;
+mod own;
+mod request;
 mod scan;
 mod script;
 mod settings;
@@ -26,8 +29,11 @@ use crate::source::{SourceId, Sources, Span};
 
 use super::draft::Draft;
 use super::read::{Comments, Read};
+use super::selection::Selection;
 
+pub(super) use environment::option as option_of_variable;
 pub(super) use options::OPTIONS;
+pub use request::requested;
 
 /// Whether a text is a batch script of Slurm.
 pub(super) fn is_script(text: &str) -> bool {
@@ -50,7 +56,7 @@ struct Script<'t> {
 }
 
 /// Reads a batch script.
-pub(super) fn read(sources: &Sources, id: SourceId, sink: &mut Sink) -> Read {
+pub(super) fn read(sources: &Sources, id: SourceId, selection: &Selection, sink: &mut Sink) -> Read {
     let source = sources.get(id);
     let text = source.text();
     let first = Span::new(id, 0, text.find('\n').unwrap_or(text.len()));
@@ -63,12 +69,19 @@ pub(super) fn read(sources: &Sources, id: SourceId, sink: &mut Sink) -> Read {
             "save the script with Unix line ends",
         );
     }
-    let head = directives::read(text, id, &mut draft);
+    let mut head = directives::read(text, id, &mut draft);
+    if let (Some(variables), Some(first)) = (selection.environment, head.components.first_mut()) {
+        environment::read(sources, variables, first, &mut draft);
+    }
     let late = directives::late(text, head.body, id, &mut draft);
     let script = Script { id, path: source.path(), text, start: head.body, first, late };
     let (document, targets, account) = if let [component] = &head.components[..] {
         component::read(&script, component, None, &mut draft);
-        draft.finish()
+        let (document, targets, account) = draft.finish();
+        match own::role(text) {
+            Some(role) => (het::renamed(document, role), targets, account),
+            None => (document, targets, account),
+        }
     } else {
         let (.., account) = draft.finish();
         het::read(&script, &head.components, account, sink)

@@ -11,6 +11,8 @@ pub struct Selection {
     pub files: Vec<SourceId>,
     /// Profiles of Compose whose services start.
     pub profiles: Vec<String>,
+    /// Variables of the caller that `sbatch` reads, one `NAME=VALUE` a line.
+    pub environment: Option<SourceId>,
     /// Whether files that the file names may be absent, with a warning: the job is one to edit.
     pub is_sketch: bool,
     /// Whether no file is read beside those that are named: the override file of Compose.

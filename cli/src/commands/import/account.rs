@@ -32,7 +32,7 @@ pub(super) fn explain(
         let outcome = report::findings(sources, sink, format, true);
         if outcome == Outcome::Success {
             terminal::eprint(
-                "jobc: `--explain` has a table for batch scripts of Slurm and lines of `docker run`\n",
+                "jobc: `--explain` has a table for each format but jobs of OpenPAI; `jobc import --list` lists them\n",
             );
             return Outcome::UsageError;
         }

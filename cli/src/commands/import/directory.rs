@@ -46,6 +46,7 @@ pub(super) fn run(import: &ImportArgs, directory: &Utf8Path, format: FormatArg) 
         ("file", !import.selection.file.is_empty()),
         ("targets", import.targets.is_some()),
         ("name", import.selection.name.is_some()),
+        ("sbatch-env", import.sbatch_env),
     ];
     if let Some((option, _)) = of_one.iter().find(|(_, given)| *given) {
         terminal::eprint(&format!("jobc: `--{option}` is for one file; `{directory}` is a directory\n"));

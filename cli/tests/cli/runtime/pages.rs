@@ -27,7 +27,7 @@ Write:
   why           Trace a line of a built file to the job file, or the reverse
   explain       Explain a diagnostic code or a field, or list all codes
   std           List and show the built-in templates
-  import        Convert an OpenPAI job to a job file
+  import        Convert a file of another tool to a job file
   backends      Show which fields each backend supports
   backend       Test a backend that is a plug-in
 

@@ -3,6 +3,7 @@
 use crate::document::{Entry, Node};
 use crate::source::Span;
 
+use super::super::command::{Command, command};
 use super::super::nodes::{sequence, string};
 use super::super::values::{scalar, texts};
 use super::context::{Use, expanded};
@@ -72,30 +73,6 @@ pub(super) struct Container<'p, 'c, 'd, 's> {
     variables: Variables,
 }
 
-/// What a command line is.
-pub(super) enum Command {
-    /// A script for a shell, with the words before it.
-    Script(Vec<String>, String),
-    /// A program with its arguments.
-    Words,
-}
-
-/// A script of `bash -c SCRIPT`, or a program.
-pub(super) fn command(words: &[String]) -> Command {
-    let [shell, flags @ .., script] = words else { return Command::Words };
-    let name = shell.rsplit('/').next().unwrap_or(shell);
-    let is_shell = ["bash", "sh", "zsh", "dash", "ash"].contains(&name);
-    let ends = |flag: &String| flag.starts_with('-') && !flag.starts_with("--") && flag.ends_with('c');
-    let Some((last, before)) = flags.split_last() else { return Command::Words };
-    let are_flags =
-        before.iter().all(|flag| flag.starts_with(['-', '+']) && !ends(flag) || flag == "pipefail");
-    if is_shell && ends(last) && are_flags {
-        Command::Script(words[..words.len() - 1].to_vec(), script.clone())
-    } else {
-        Command::Words
-    }
-}
-
 impl<'p, 'c, 'd, 's> Container<'p, 'c, 'd, 's> {
     /// Reads a container.
     pub(super) fn read(pod: &'p mut Pod<'c, 'd, 's>, node: &'p Node) {
@@ -119,16 +96,19 @@ impl<'p, 'c, 'd, 's> Container<'p, 'c, 'd, 's> {
             container.field(row.path, entry);
         }
         if node.get("image").is_none() {
-            let (what, instead) = if container.pod.context.kind.name == "TrainJob" {
-                (
-                    "the image is that of the runtime (`runtimeRef`), which is not in the file",
-                    "add the runtime to the file (`kubectl get clustertrainingruntime NAME -o yaml`), or write `image` of `trainer`",
-                )
-            } else {
-                ("the container has no `image`", "write it")
-            };
             let at = node.entries().first().map_or(node.span, |entry| entry.key_span);
-            container.pod.role.draft.invalid(at, what, instead);
+            let draft = &mut *container.pod.role.draft;
+            if container.pod.context.kind.name == "TrainJob" {
+                let image = super::super::container::param(draft, "IMAGE", None, at);
+                draft.set(&["image"], at, string(at, image));
+                draft.changed(
+                    at,
+                    "the image is that of the runtime (`runtimeRef`), which is not in the file: it is a parameter",
+                    "set it by `--set IMAGE=…`, or add the runtime to the file (`kubectl get clustertrainingruntime NAME -o yaml`)",
+                );
+            } else {
+                draft.invalid(at, "the container has no `image`", "write it");
+            }
         }
     }
 

@@ -8,10 +8,10 @@ use jobc_schema::shell;
 
 use crate::document::{Entry, Node, Value};
 
+use super::super::command::{Command, command};
 use super::super::draft::Draft;
 use super::super::nodes::{entry, map, sequence, string};
 use super::super::values::{text_at, texts};
-use super::container::{self, Command};
 use super::context::role_name;
 use super::facts::Facts;
 use super::group::Group;
@@ -151,6 +151,12 @@ fn with(
         let items = match known.key.as_str() {
             "initContainers" => before.to_vec(),
             "containers" => containers.to_vec(),
+            // The containers before the program need no GPU.
+            "tolerations" if !is_for_gpus(containers) => {
+                let is_of_gpu =
+                    |item: &&Node| text_at(item, "key").is_some_and(|key| key.ends_with(".com/gpu"));
+                known.value.items().iter().filter(|item| !is_of_gpu(item)).cloned().collect()
+            }
             "volumes" => {
                 let is_kept = |volume: &&Node| text_at(volume, "name").is_none_or(|name| is_kept(&name));
                 known.value.items().iter().filter(is_kept).cloned().collect()
@@ -166,6 +172,12 @@ fn with(
         _ => known.clone(),
     });
     map(template.span, fields.collect())
+}
+
+/// Whether a container asks for GPUs.
+fn is_for_gpus(containers: &[Node]) -> bool {
+    let mut amounts = containers.iter().filter_map(|container| container.get("resources"));
+    amounts.any(|resources| resources.to_json().to_string().contains("gpu"))
 }
 
 /// Reads the `initContainers` that are not roles.
@@ -203,7 +215,7 @@ pub(super) fn read(pod: &mut Pod<'_, '_, '_>, node: &Node) {
         }
         let words = ["command", "args"].into_iter().filter_map(|key| item.get(key)).flat_map(texts);
         let words: Vec<String> = words.map(|(word, _)| word).collect();
-        match container::command(&words) {
+        match command(&words) {
             Command::Script(_, text) => script.push(text.trim_end().to_owned()),
             Command::Words => script.push(shell::join(words.iter().map(String::as_str))),
         }

@@ -7,12 +7,12 @@ use crate::document::Node;
 use crate::parse::parse;
 use crate::source::{Source, Sources, Span};
 
+use super::super::command::{Command, command};
 use super::super::container::Role;
 use super::super::container::variable;
 use super::super::draft::Draft;
 use super::super::nodes::{sequence, string};
 use super::super::values::scalar;
-use super::container::Command;
 use super::facts::{Fact, Facts};
 use super::group::Group;
 
@@ -70,7 +70,7 @@ pub(super) fn write(groups: &[Group], facts: &mut Facts, draft: &mut Draft<'_>) 
 fn script(text: &str) -> String {
     let words = super::super::words::split_plain(text).unwrap_or_default();
     let words: Vec<String> = words.iter().map(super::super::words::Word::text).collect();
-    match super::container::command(&words) {
+    match command(&words) {
         Command::Script(shell, script) if shell == ["bash", "-euo", "pipefail", "-c"] => script,
         _ => text.to_owned(),
     }

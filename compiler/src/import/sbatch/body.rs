@@ -182,7 +182,8 @@ impl<'t> Body<'t> {
 
     fn module(&mut self, at: usize, draft: &mut Draft<'_>) {
         let line = self.line(at);
-        let content = self.text[line.clone()].split(" #").next().unwrap_or_default().trim();
+        let content = self.text[line.clone()].split(" #").next().unwrap_or_default();
+        let content = content.split(" || ").next().unwrap_or_default().trim();
         let words: Vec<&str> = content.split_whitespace().collect();
         let span = self.span(at..line.start + self.text[line.clone()].trim_end().len());
         let is_plain = |word: &&str| {

@@ -12,7 +12,7 @@ use super::layout::{Layout, ROLE};
 use super::settings::Settings;
 use super::steps::{self, Step};
 use super::variables::Facts;
-use super::{image, script};
+use super::{image, own, script};
 
 /// Reads a component, and returns its shape; `part` says which one of a heterogeneous job it is.
 pub(super) fn read(
@@ -32,6 +32,7 @@ pub(super) fn read(
     for line in &script.late {
         body.remove(line.start - start..line.end - start);
     }
+    let own = own::role(text).map(|_| own::take(&mut body, &text[start..], draft));
     let shell = script::shell(text, first, draft);
     let mut steps = if shell.is_some() {
         steps::read(&text[start..], &body.classes, (start, id), part.is_some(), draft)
@@ -41,13 +42,29 @@ pub(super) fn read(
     if let Some(part) = part {
         steps = part.take(steps, &mut body, &text[start..], draft);
     }
+    if let Some(head) = steps.iter().find(|step| step.command.starts_with("ray start --head")) {
+        draft.refuse(
+            body.span(head.range.start..head.end),
+            "the script starts Ray on its nodes",
+            "write two roles, `head` with the command that follows and `worker` with the other `instances`, and `distributed: {framework: ray, roles: [head, worker]}`",
+        );
+    }
     let is_mpi = steps.iter().any(Step::is_mpi);
     let layout = shape(&settings, &steps, &text[start..], (whole, start), draft);
-    let ranked = script::distributed(&text[start..], &steps, &layout, whole, draft);
+    let ranked = match own {
+        Some(sets) => {
+            let command: String = steps.iter().map(|step| step.command.as_str()).collect();
+            own::distributed(sets, &command, first, draft)
+        }
+        None => script::distributed(&text[start..], &steps, &layout, whole, draft),
+    };
     image::write(&settings, &steps, (&text[start..], &body.classes), first, draft);
     if shell.is_some() {
         body.without_srun(&steps, if is_mpi { Some(layout) } else { None }, draft);
-        let facts = facts(&settings, layout, ranked, part);
+        let mut facts = facts(&settings, layout, ranked, part);
+        if let Some(role) = own::role(text) {
+            role.clone_into(&mut facts.role);
+        }
         body.replace_variables(&facts, draft);
         body.read_commands(draft);
         body.replace_arguments(draft);
@@ -59,7 +76,10 @@ pub(super) fn read(
     if run.is_empty() {
         draft.invalid(first, "the script has no commands", "");
     }
-    script::write(&run, shell, at, draft);
+    match own {
+        Some(_) => own::write(&run, at, draft),
+        None => script::write(&run, shell, at, draft),
+    }
     layout
 }
 
@@ -106,6 +126,7 @@ fn shape(
             "nodes" | "ntasks" | "ntasks-per-node" => {
                 draft.account.field(option.span, "roles.main.instances");
             }
+            "het-group" => draft.account.field(option.span, "roles"),
             "container-image" | "container-mounts" | "container-workdir" | "image" => {}
             "mpi" if is_mpi => draft.changed(
                 option.span,

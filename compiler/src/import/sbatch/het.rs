@@ -95,7 +95,11 @@ fn program(run: &str) -> Option<String> {
     converted(&name, MAX_ROLE_NAME, true).filter(|_| !name.contains('$'))
 }
 
-/// A job whose role has another name.
+/// A job whose only role has another name.
+pub(super) fn renamed(job: Document, role: &str) -> Document {
+    Document { root: own(job.root, role) }
+}
+
 fn own(mut job: Node, role: &str) -> Node {
     let Value::Mapping(entries) = &mut job.value else { return job };
     for entry in entries {
@@ -220,7 +224,13 @@ fn statement(text: &str, step: &Step, own: &[Step]) -> (Range<usize>, bool) {
     let end = text[step.end..].find('\n').map_or(text.len(), |length| step.end + length + 1);
     let shares = own.iter().any(|step| step.range.start < end && begin < step.end);
     let is_alone = text[begin..step.range.start].trim().is_empty() && !shares;
-    if is_alone { (begin..end, true) } else { (step.range.start..step.end, shares) }
+    // Of several programs of one `srun`, the blanks behind this one go too.
+    let blanks = text[step.end..].len() - text[step.end..].trim_start_matches(' ').len();
+    if is_alone {
+        (begin..end, true)
+    } else {
+        (step.range.start..step.end + if shares { blanks } else { 0 }, shares)
+    }
 }
 
 /// Whether a line only prepares for a program.

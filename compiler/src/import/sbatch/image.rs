@@ -48,7 +48,12 @@ pub(super) fn write(
             _ => {}
         }
     }
-    if options.iter().any(|(name, ..)| ["container-image", "image"].contains(name)) {
+    if let Some((name, _, span)) =
+        options.iter().find(|(name, ..)| ["container-image", "image"].contains(name))
+    {
+        if *name == "container-image" {
+            draft.need_of_target(&["slurm", "container"], *span, string(*span, "pyxis"));
+        }
         return;
     }
     // As with `sbatch`, the job starts in the directory of the caller, with the caller's variables: those that the
@@ -161,6 +166,10 @@ fn mounts(value: &str, body: &str, span: Span, draft: &mut Draft<'_>) {
             [source, mount, flags] => (source, mount, flags),
             _ => return draft.invalid(span, format!("`{part}` is not SOURCE:MOUNT"), ""),
         };
+        if source == "tmpfs" {
+            memory(mount, flags, number, span, draft);
+            continue;
+        }
         let source = super::super::paths::source(source).replace("$PWD", HERE);
         let mount = mount.replace("$PWD", HERE);
         if source.contains(HERE) || mount.contains(HERE) {
@@ -179,4 +188,25 @@ fn mounts(value: &str, body: &str, span: Span, draft: &mut Draft<'_>) {
         }
         draft.account.field(span, format!("data.{name}"));
     }
+}
+
+/// `tmpfs:MOUNT:size=BYTES+…`: memory, which at /dev/shm is that of the role.
+fn memory(mount: &str, flags: &str, number: usize, span: Span, draft: &mut Draft<'_>) {
+    let size = flags.split('+').find_map(|flag| flag.strip_prefix("size="));
+    let Some(size) = size.and_then(super::super::container::bytes).map(super::super::container::size) else {
+        return draft.changed(
+            span,
+            format!("the memory at `{mount}` has no size"),
+            "write one: `tmpfs:/dev/shm:size=8g`",
+        );
+    };
+    if mount == "/dev/shm" {
+        return draft.field(&["roles", ROLE, "resources", "shm"], span, string(span, size));
+    }
+    let name = format!("v{}", number + 1);
+    draft.set(&["data", &name, "source"], span, string(span, format!("memory:{size}")));
+    draft.set(&["data", &name, "mount"], span, string(span, mount));
+    let flag = crate::document::Node { span, value: crate::document::Value::Bool(true) };
+    draft.set(&["data", &name, "writable"], span, flag);
+    draft.account.field(span, format!("data.{name}"));
 }

@@ -98,7 +98,8 @@ pub(super) fn distributed(
     true
 }
 
-fn set(framework: &str, at: Span, draft: &mut Draft<'_>) {
+/// Writes the framework of the role.
+pub(super) fn set(framework: &str, at: Span, draft: &mut Draft<'_>) {
     draft.set(&["distributed", "framework"], at, string(at, framework));
     draft.set(&["distributed", "roles"], at, sequence(at, vec![string(at, ROLE)]));
 }
