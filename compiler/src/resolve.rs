@@ -174,6 +174,8 @@ fn decide(
                 &context,
                 role,
                 rendezvous.as_ref().is_some_and(|r| r.has(name) && r.plan.elastic.is_none()),
+                &at,
+                sink,
             ),
             timeout_seconds: role.timeout.map(|t| t.0),
             grace_period_seconds: role.grace_period.or(job.grace_period).map_or(30, |t| t.0),

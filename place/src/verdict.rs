@@ -8,10 +8,11 @@ mod known;
 
 use std::fmt;
 
+use jobc_schema::failure::Failure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use judge::{Cut, Facts, is_consequence, judge};
+pub use judge::{Cut, Facts, is_consequence, judge, says_out_of_memory};
 
 /// What kind of end an attempt had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +44,20 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// The kind of failure that `retry.on` lists; none for a success.
+    pub fn failure(self) -> Option<Failure> {
+        Some(match self {
+            Self::Success => return None,
+            Self::UserError => Failure::UserError,
+            Self::OutOfMemory => Failure::OutOfMemory,
+            Self::Timeout => Failure::Timeout,
+            Self::Stall => Failure::Stall,
+            Self::Preempted => Failure::Preempted,
+            Self::Node => Failure::Node,
+            Self::Infrastructure => Failure::Infrastructure,
+        })
+    }
+
     /// The words of records and tables.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -12,6 +12,7 @@ pub mod dns;
 pub mod duration;
 mod editor;
 pub mod exchange;
+pub mod failure;
 mod forms;
 pub mod generate;
 pub mod gpu;

@@ -5,11 +5,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::duration::Seconds;
+use crate::failure::{Factor, Failure};
 use crate::forms;
 use crate::image::Image;
 use crate::matrix::Matrix;
 use crate::metric::Metric;
 use crate::progress::Progress;
+use crate::quantity::Bytes;
 use crate::resources::Resources;
 use crate::scalar::{EnvValue, Scalar};
 
@@ -433,6 +435,19 @@ pub struct Retry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "count", "examples" = ["ignore"]))]
     pub disruptions: Option<Disruptions>,
+    /// [preview] Kinds of failures that are retried, by the verdict on the attempt, in addition to `on_exit_codes`. Default:
+    /// all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("examples" = [["node", "preempted"]]))]
+    pub on: Vec<Failure>,
+    /// [preview] Factor by which the memory of the next attempt is larger after one that ran out of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [1.5]))]
+    pub memory: Option<Factor>,
+    /// [preview] Most memory that an attempt gets by `memory`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["96GiB"]))]
+    pub max_memory: Option<Bytes>,
 }
 
 /// The number of retries that `unlimited` stands for; larger than any number allowed in a job file.

@@ -156,6 +156,19 @@ def test_healthy_gangs_succeed_without_a_word(all_jobs):
     assert verdicts == {"success"}
 
 
+def test_memory_grows_after_an_attempt_that_ran_out_of_it(all_jobs):
+    """The limit of the cgroup is that of the record, and other failures are final."""
+    script = "python3 -c 'data = bytearray(100 << 20)' || true; exit 7"
+    role = {"run": script, "resources": {"memory": "64MiB"}, "retry": {"max": 3, "on": ["out of memory"], "memory": 1.5, "max_memory": "120MiB", "backoff": "0s"}}
+    _, record = run_roles(all_jobs, "verdict-grows", {"main": role}, 1, "failed: main-0, attempt 3: exit 7")
+    task = record["tasks"][0]
+    assert [one["verdict"]["kind"] for one in [*task["earlier"], task]] == ["out of memory", "out of memory", "user error"], task
+    assert task["limits"]["memory_bytes"] == 120 << 20, task
+    assert "of 96 MiB" in task["earlier"][1]["reason"], task
+    assert record["claim"]["memory_bytes"] == 120 << 20, record["claim"]
+    all_jobs.call("rm", "--force", "verdict-grows")
+
+
 @everybody
 def test_a_run_is_repeated_with_its_differences(all_jobs):
     path = all_jobs.directory / "verdict-again.yaml"

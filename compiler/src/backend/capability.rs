@@ -44,6 +44,10 @@ pub enum Capability {
     Idle,
     /// A start again and again.
     Schedule,
+    /// Retries of some kinds of failures only.
+    RetryVerdicts,
+    /// Retries with more memory.
+    RetryMemory,
     /// A limit on the whole job's time.
     JobTimeout,
     /// A limit on an instance's time.
@@ -262,6 +266,8 @@ impl Capability {
         (Self::Notify, "notify"),
         (Self::Idle, "idle"),
         (Self::Schedule, "schedule"),
+        (Self::RetryVerdicts, "retry.on"),
+        (Self::RetryMemory, "retry.memory"),
         (Self::JobTimeout, "timeout of the job"),
         (Self::RoleTimeout, "timeout of a role"),
         (Self::GracePeriod, "grace_period"),
@@ -488,8 +494,14 @@ fn needs_of_role(instances: &BTreeMap<&str, u32>, role: &RolePlan, found: &mut C
         found.push((Capability::RetryDisruptions, at.keys(["retry", "disruptions"])));
     }
     if role.retry.max > 0 {
-        if role.retry.has_final_codes() {
+        if role.retry.has_final_codes() && role.retry.codes_key() != "on" {
             found.push((Capability::RetryExitCodes, at.keys(["retry", role.retry.codes_key()])));
+        }
+        if !role.retry.on.is_empty() {
+            found.push((Capability::RetryVerdicts, at.keys(["retry", "on"])));
+        }
+        if !role.retry.memory_bytes.is_empty() {
+            found.push((Capability::RetryMemory, at.keys(["retry", "memory"])));
         }
         if role.retry.backoff_seconds.is_some() {
             found.push((Capability::RetryBackoff, at.keys(["retry", "backoff"])));

@@ -53,6 +53,8 @@ impl Backend for DockerfileBackend {
             | Capability::MinFailed
             | Capability::Retry(_)
             | Capability::RetryExitCodes
+            | Capability::RetryVerdicts
+            | Capability::RetryMemory
             | Capability::RetryBackoff
             | Capability::RetryDisruptions
             | Capability::Priority

@@ -28,6 +28,7 @@ mod mig_profile;
 mod model_parallel;
 mod mount;
 mod mutable_tag;
+mod nccl_signal;
 mod needs_endless;
 mod needs_last;
 mod no_cuda_compiler;
@@ -91,6 +92,7 @@ pub(super) const TABLE: &[Lint] = &[
     gpu_without_memory::check,
     timeout_under_grace::check,
     torchrun_grace::check,
+    nccl_signal::check,
     shared_write::check,
     read_only_write::check,
     pipe_failure::check,

@@ -239,6 +239,8 @@ codes! {
     HOST_NAME "J0363" "a name or address of `extra_hosts` or `dns` is invalid";
     SHM_COVERED "J0364" "the size of /dev/shm has no effect";
     ENTRYPOINT_MISFIT "J0366" "a command does not fit the ENTRYPOINT of its image";
+    RETRY_MEMORY "J0367" "the memory of retries cannot grow";
+    NCCL_SIGNAL "J0368" "a stop signal may not reach the program";
     NO_PYTHON "J0380" "the image has no Python";
     VISIBLE_DEVICES "J0381" "GPUs are selected that an instance does not have";
     SERVED_PORT "J0382" "a server listens on another port than its role declares";

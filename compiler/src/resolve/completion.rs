@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jobc_schema::Pointer;
 use jobc_schema::distributed::MemberPart;
 use jobc_schema::plan::{CompletionPlan, RetryPlan};
-use jobc_schema::role::{Disruptions, RetryScope, Role, Threshold, ThresholdWord};
+use jobc_schema::role::{Disruptions, Retry, RetryScope, Role, Threshold, ThresholdWord, UNLIMITED_RETRIES};
 
 use super::context::Context;
 use super::distributed::Rendezvous;
@@ -67,7 +67,13 @@ pub(super) fn resolve_completion(
 ///
 /// A member of a rendezvous that is not elastic is never retried alone: restarting a single rank is
 /// useless.
-pub(super) fn resolve_retry(context: &Context<'_>, role: &Role, member: bool) -> RetryPlan {
+pub(super) fn resolve_retry(
+    context: &Context<'_>,
+    role: &Role,
+    member: bool,
+    at: &Pointer,
+    sink: &mut Sink,
+) -> RetryPlan {
     let usual = if member { RetryScope::Job } else { RetryScope::Task };
     let Some(retry) = role.retry.as_ref().or(context.job.retry.as_ref()) else {
         return RetryPlan {
@@ -77,6 +83,8 @@ pub(super) fn resolve_retry(context: &Context<'_>, role: &Role, member: bool) ->
             never_on_exit_codes: vec![],
             backoff_seconds: None,
             disruptions: Disruptions::Count,
+            on: vec![],
+            memory_bytes: vec![],
         };
     };
     let sorted =
@@ -88,5 +96,52 @@ pub(super) fn resolve_retry(context: &Context<'_>, role: &Role, member: bool) ->
         never_on_exit_codes: sorted(&retry.never_on_exit_codes),
         backoff_seconds: retry.backoff.map(|t| t.0),
         disruptions: retry.disruptions.unwrap_or_default(),
+        on: retry.on.iter().copied().collect::<BTreeSet<_>>().into_iter().collect(),
+        memory_bytes: {
+            let at = if role.retry.is_some() { at.key("retry") } else { Pointer::ROOT.key("retry") };
+            memory_sizes(retry, role, &at, sink)
+        },
     }
+}
+
+/// The memory of the attempts after those that ran out of it.
+fn memory_sizes(retry: &Retry, role: &Role, at: &Pointer, sink: &mut Sink) -> Vec<u64> {
+    let Some(factor) = retry.memory else {
+        if retry.max_memory.is_some() {
+            let message = "`max_memory` of `retry` has no effect without `memory`";
+            let note = "write the factor too, as in `memory: 1.5`";
+            sink.push(
+                Diagnostic::error(codes::RETRY_MEMORY, message).at(&at.key("max_memory"), "").note(note),
+            );
+        }
+        return vec![];
+    };
+    let mut refuse = |message: &str, key: &str, note: &str| {
+        sink.push(Diagnostic::error(codes::RETRY_MEMORY, message).at(&at.key(key), "").note(note.to_owned()));
+        vec![]
+    };
+    let Some(memory) = role.resources.as_ref().and_then(|resources| resources.memory) else {
+        return match role.retry {
+            Some(_) => refuse(
+                "`memory` of `retry` is a factor of the memory of the role, which has none",
+                "memory",
+                "write `resources: {memory: 32GiB}` in the role",
+            ),
+            // That of the job is for the roles that have some.
+            None => vec![],
+        };
+    };
+    if retry.max == UNLIMITED_RETRIES && retry.max_memory.is_none() {
+        let note = "write the most that an attempt may have, as in `max_memory: 96GiB`";
+        return refuse("the memory of unlimited retries grows without end", "memory", note);
+    }
+    if let Some(max) = retry.max_memory.filter(|max| *max <= memory) {
+        let message = format!(
+            "`max_memory` {} is not more than the memory of the role, {}",
+            max.amount(),
+            memory.amount()
+        );
+        return refuse(&message, "max_memory", "write more, or leave `memory` out of `retry`");
+    }
+    factor.sizes(memory, retry.max_memory, retry.max)
 }

@@ -137,7 +137,12 @@ fn of_cut(cut: Cut) -> (Verdict, &'static str) {
 }
 
 fn is_out_of_memory(facts: &Facts) -> bool {
-    facts.oom_kills > 0 || facts.reason.as_deref().is_some_and(|reason| reason.starts_with("out of memory"))
+    facts.oom_kills > 0 || facts.reason.as_deref().is_some_and(says_out_of_memory)
+}
+
+/// Whether what this host says of an end is that the kernel killed processes for lack of memory.
+pub fn says_out_of_memory(reason: &str) -> bool {
+    reason.starts_with("out of memory")
 }
 
 /// The signal that ended the last command of a shell, which exits with 128 and its number.

@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::failure::Failure;
 use crate::gpu::{DriverCapability, Enforcement, Isolation, Vendor};
 use crate::image::is_false;
 use crate::metric::Better;
@@ -516,23 +517,35 @@ pub struct RetryPlan {
     /// Whether failures that the platform causes count as retries.
     #[serde(default, skip_serializing_if = "Disruptions::is_count")]
     pub disruptions: Disruptions,
+    /// Kinds of failures that are retried, beside `on_exit_codes`. Empty, with no exit codes either, means all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on: Vec<Failure>,
+    /// Memory in bytes of the attempts after one, two and more that ran out of it; the last one stays.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory_bytes: Vec<u64>,
 }
 
 impl RetryPlan {
-    /// Whether a failure with an exit code is retried, as far as the code decides it.
-    pub fn covers(&self, code: u8) -> bool {
-        (self.on_exit_codes.is_empty() || self.on_exit_codes.contains(&code))
-            && !self.never_on_exit_codes.contains(&code)
+    /// Whether a failure with an exit code is retried, as far as the code and the kind of failure decide it.
+    pub fn covers(&self, code: u8, kind: Option<Failure>) -> bool {
+        let all = self.on_exit_codes.is_empty() && self.on.is_empty();
+        let listed = self.on_exit_codes.contains(&code) || kind.is_some_and(|kind| self.on.contains(&kind));
+        (all || listed) && !self.never_on_exit_codes.contains(&code)
     }
 
-    /// Whether some failures are final because of their exit code.
+    /// Whether some failures are final because of their exit code or kind.
     pub fn has_final_codes(&self) -> bool {
-        self.max > 0 && !(self.on_exit_codes.is_empty() && self.never_on_exit_codes.is_empty())
+        let lists = [&self.on_exit_codes, &self.never_on_exit_codes];
+        self.max > 0 && !(lists.into_iter().all(Vec::is_empty) && self.on.is_empty())
     }
 
-    /// The key of the job file that names the exit codes.
+    /// The key of the job file that names the exit codes or kinds.
     pub fn codes_key(&self) -> &'static str {
-        if self.never_on_exit_codes.is_empty() { "on_exit_codes" } else { "never_on_exit_codes" }
+        match (&self.on_exit_codes[..], &self.never_on_exit_codes[..]) {
+            ([], []) if !self.on.is_empty() => "on",
+            (_, []) => "on_exit_codes",
+            _ => "never_on_exit_codes",
+        }
     }
 }
 

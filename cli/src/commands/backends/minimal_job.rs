@@ -137,6 +137,10 @@ fn role(capability: Capability) -> Value {
         Capability::Retry(RetryScope::Task) => json!({"retry": {"max": 1, "scope": "task"}}),
         Capability::Retry(RetryScope::Role) => json!({"retry": {"max": 1, "scope": "role"}}),
         Capability::RetryExitCodes => json!({"retry": {"max": 1, "on_exit_codes": [3]}}),
+        Capability::RetryVerdicts => json!({"retry": {"max": 1, "on": ["node", "preempted"]}}),
+        Capability::RetryMemory => {
+            json!({"resources": {"cpu": 1, "memory": "1GiB"}, "retry": {"max": 1, "memory": 1.5}})
+        }
         Capability::RetryBackoff => json!({"retry": {"max": 1, "backoff": "10s"}}),
         Capability::RetryDisruptions => {
             json!({"retry": {"max": 0, "scope": "task", "disruptions": "ignore"}})

@@ -101,7 +101,11 @@ fn failure_policy(job: &JobPlan, role: &RolePlan, per_index: bool) -> Option<Pod
         let (operator, codes) =
             if never.is_empty() { ("NotIn", &role.retry.on_exit_codes) } else { ("In", never) };
         // A plan of another program may have them in any order; the API server takes them sorted.
-        let codes: BTreeSet<u8> = codes.iter().copied().collect();
+        let mut codes: BTreeSet<u8> = codes.iter().copied().collect();
+        if codes.is_empty() {
+            // Kinds of failures alone, which are disruptions: every failure of the program is final.
+            codes.insert(0);
+        }
         let is_final = PodFailurePolicyOnExitCodesRequirement {
             container_name: None,
             operator: operator.to_owned(),

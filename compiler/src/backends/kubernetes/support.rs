@@ -130,10 +130,18 @@ fn none(why: impl Into<String>) -> Support {
 
 fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Support {
     let role = if let Requester::Role(role) = asker { Some(*role) } else { None };
-    if let Some(answer) = kinds::kind(job).answer(capability, job, role) {
+    let kind = kinds::kind(job);
+    if let Some(answer) = kind.answer(capability, job, role) {
         return answer;
     }
     match capability {
+        Capability::RetryVerdicts => {
+            let codes = kind.answer(Capability::RetryExitCodes, job, role);
+            policies::retry_verdicts(codes, role, job)
+        }
+        Capability::RetryMemory => none(
+            "a pod has the same memory in each attempt; raise `resources.memory`, or leave `memory` out of `retry`",
+        ),
         Capability::NeedsMin
         | Capability::ReadyLog
         | Capability::MinSucceeded

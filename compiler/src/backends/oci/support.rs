@@ -52,6 +52,8 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::MinFailed
         | C::Retry(_)
         | C::RetryExitCodes
+        | C::RetryVerdicts
+        | C::RetryMemory
         | C::RetryBackoff
         // No platform can evict a task on a host.
         | C::RetryDisruptions

@@ -33,6 +33,12 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::RetryExitCodes => {
             none("OpenPAI uses its own table of exit codes; leave those of `retry` out")
         }
+        Capability::RetryVerdicts => {
+            none("OpenPAI uses its own table of exit codes; leave `on` out for this target")
+        }
+        Capability::RetryMemory => none(
+            "a task of OpenPAI has the same memory in each attempt; raise `resources.memory`, or leave `memory` out of `retry`",
+        ),
         Capability::RetryDisruptions => none(
             "OpenPAI decides itself which lost tasks count as retries; leave `disruptions` out for this target",
         ),

@@ -171,6 +171,9 @@ fn of_retry(retry: &RetryPlan, instances: u32) -> Option<&'static str> {
     if retry.max == 0 {
         return None;
     }
+    if !retry.on.is_empty() {
+        return Some("`retry` depends on the kind of failure");
+    }
     if retry.has_final_codes() {
         return Some("`retry` depends on exit codes");
     }

@@ -163,6 +163,18 @@ fn rest(
             "Slurm itself chooses when a requeued job starts again, about two minutes later; leave `backoff` out",
         ),
         C::RetryBackoff => Support::Full,
+        C::RetryVerdicts if role.is_some_and(|role| role.retry.scope == RetryScope::Job) => none(
+            "Slurm itself starts a whole job again, by its exit code; write `scope: role`, or `on_exit_codes`",
+        ),
+        C::RetryVerdicts if settings.jobc.as_deref().is_some_and(|jobc| jobc.starts_with('/')) => {
+            Support::Full
+        }
+        C::RetryVerdicts => none(
+            "only jobc on the nodes tells kinds of failures apart; write `jobc: /PATH` in the target, or `on_exit_codes`",
+        ),
+        C::RetryMemory => none(
+            "a step has the memory that the Slurm job asked for; raise `resources.memory`, or leave `memory` out of `retry`",
+        ),
         C::RetryDisruptions => lossy(
             "`SLURM_RESTART_COUNT` also counts what the cluster does to a job; leave `disruptions` out for this target",
         ),

@@ -17,6 +17,7 @@ pub(super) fn job(root: &Node, report: &mut Report<'_>) {
         &["distributed", "roles"],
         &["retry", "on_exit_codes"],
         &["retry", "never_on_exit_codes"],
+        &["retry", "on"],
         &["image", "secrets"],
     ] {
         twice(&Pointer::ROOT, root, path, report);
@@ -25,12 +26,13 @@ pub(super) fn job(root: &Node, report: &mut Report<'_>) {
 
 /// The lists of a role.
 pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
-    let paths: [&[&str]; 9] = [
+    let paths: [&[&str]; 10] = [
         &["needs"],
         &["data"],
         &["outputs"],
         &["retry", "on_exit_codes"],
         &["retry", "never_on_exit_codes"],
+        &["retry", "on"],
         &["resources", "gpu", "capabilities"],
         &["resources", "gpu", "model"],
         &["security", "capabilities", "add"],

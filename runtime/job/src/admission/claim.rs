@@ -56,7 +56,8 @@ pub fn of_role(role: &RolePlan) -> Claim {
     let all = |each: Option<u64>| each.unwrap_or_default().saturating_mul(at_once);
     Claim {
         cpu_millis: all(resources.cpu_millis),
-        memory_bytes: all(resources.memory_bytes),
+        // The most that an attempt can get: the rest of the host may be full when it needs it.
+        memory_bytes: all(role.retry.memory_bytes.last().copied().or(resources.memory_bytes)),
         gpus: all(whole),
         disk_bytes: all(resources.disk_bytes),
         ..Claim::default()

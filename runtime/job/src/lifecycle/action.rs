@@ -28,6 +28,8 @@ pub enum Action {
         task: TaskNumber,
         /// The attempt, from 1.
         attempt: u32,
+        /// Its memory in bytes, where that is not the plan's.
+        memory_bytes: Option<u64>,
     },
     /// Start a created task. Tasks of one gang come in one list of actions.
     Start(TaskNumber),

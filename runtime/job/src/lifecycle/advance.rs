@@ -124,7 +124,10 @@ impl Lifecycle {
                 }
                 self.tasks[task].attempt += 1;
                 self.set_state(task, TaskState::Creating);
-                self.actions.push(Action::Create { task, attempt: self.tasks[task].attempt });
+                let sizes = &self.roles[number].retry.memory_bytes;
+                let growths = self.progress[task].growths.min(sizes.len());
+                let memory_bytes = growths.checked_sub(1).map(|last| sizes[last]);
+                self.actions.push(Action::Create { task, attempt: self.tasks[task].attempt, memory_bytes });
             }
         }
     }

@@ -34,10 +34,17 @@ impl Lifecycle {
             RetryScope::Role => self.roles[role].retries,
             RetryScope::Job => self.attempt - 1,
         };
-        if !matches!(self.phase, Phase::Running) || !retry.covers(code) || retries >= retry.max {
+        let kind = self.tasks[number].verdict.as_ref().and_then(|verdict| verdict.kind.failure());
+        if !matches!(self.phase, Phase::Running) || !retry.covers(code, kind) || retries >= retry.max {
             return self.failed_for_good(time, number, unstarted);
         }
         let (scope, backoff) = (retry.scope, backoff_delay(retry.backoff_seconds, retries + 1));
+        if std::mem::take(&mut self.progress[number].ran_out) {
+            // Instances of a role that is retried as a whole need the same.
+            let tasks =
+                if scope == RetryScope::Task { number..number + 1 } else { self.roles[role].tasks.clone() };
+            tasks.for_each(|task| self.progress[task].growths += 1);
+        }
         self.set_state(number, TaskState::Retrying);
         let attempt = match scope {
             RetryScope::Task => self.tasks[number].attempt + 1,

@@ -48,6 +48,10 @@ pub(super) struct TaskProgress {
     pub(super) counted_by_gang: bool,
     /// How often it was retried automatically.
     pub(super) retries: u32,
+    /// Whether its last attempt used up its memory, by the kernel's counter.
+    pub(super) ran_out: bool,
+    /// How often its memory has grown.
+    pub(super) growths: usize,
     /// Whether it only serves those that launch.
     pub(super) serves: bool,
     /// Whether others serve it.

@@ -188,7 +188,10 @@ fn output(job: &Lifecycle, now: Duration, what: &str, actions: &[Action]) -> Str
     let mut text = format!("{:>5}s {what}\n", now.as_secs_f64());
     for action in actions {
         let line = match action {
-            Action::Create { task, attempt } => format!("create {} attempt {attempt}", id(task)),
+            Action::Create { task, attempt, memory_bytes } => {
+                let memory = memory_bytes.map(|bytes| format!(" with {bytes} bytes")).unwrap_or_default();
+                format!("create {} attempt {attempt}{memory}", id(task))
+            }
             Action::Start(task) => format!("start {}", id(task)),
             Action::Watch(task) => format!("watch {}", id(task)),
             Action::Signal(task, EndSignal::Interrupt) => format!("INT {}", id(task)),

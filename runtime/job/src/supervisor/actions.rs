@@ -77,10 +77,13 @@ impl Supervisor {
     /// Carries an action out; returns what came of it at once.
     fn carry_out(&mut self, action: Action) -> Option<Input> {
         match action {
-            Action::Create { task, attempt } => {
+            Action::Create { task, attempt, memory_bytes } => {
                 self.journal.begin_attempt(task, attempt);
+                if let Some(bytes) = memory_bytes {
+                    self.journal.task_mut(task).limits.insert("memory_bytes".to_owned(), bytes);
+                }
                 let id = self.lifecycle.tasks()[task].id.clone();
-                self.spawner.submit(SpawnerRequest::Create { task, id, attempt });
+                self.spawner.submit(SpawnerRequest::Create { task, id, attempt, memory_bytes });
                 None
             }
             Action::Start(task) => self.handle_start(task),
@@ -243,7 +246,8 @@ impl Supervisor {
         let Some(mut attempt) = self.attempts.remove(&task) else { return };
         let layers = attempt.process.take_layers();
         let role = self.lifecycle.tasks()[task].role;
-        let limit = self.context.plan.roles[role].resources.memory_bytes;
+        let planned = self.context.plan.roles[role].resources.memory_bytes;
+        let limit = self.journal.record.tasks[task].limits.get("memory_bytes").copied().or(planned);
         let groups = attempt.process.cgroup();
         let own_note = attempt.process.end_note();
         let id = &self.lifecycle.tasks()[task].id;

@@ -25,6 +25,7 @@ use jobc_gpu::tasks::TaskGpus;
 use jobc_image::store::ContentPin;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::TaskId;
+use oci_spec::runtime::Spec;
 
 /// The data shared by all tasks of a job.
 #[derive(Debug)]
@@ -122,6 +123,7 @@ impl JobContext {
         task: TaskNumber,
         id: &TaskId,
         directory: &Path,
+        memory_bytes: Option<u64>,
     ) -> Result<(TaskBundle, Option<OwnedFd>)> {
         let provided =
             self.provided.get().ok_or_else(|| Error::new(Kind::State, "the job is not prepared yet"))?;
@@ -136,6 +138,9 @@ impl JobContext {
         if changed && let Some(process) = spec.process_mut() {
             process.set_terminal(Some(true));
         }
+        if let Some(bytes) = memory_bytes {
+            changed |= set_memory(spec, bytes);
+        }
         if let Some(network) = &*self.network() {
             changed |= network.attach(task, spec)?;
         }
@@ -146,4 +151,17 @@ impl JobContext {
         }
         Ok((given, console))
     }
+}
+
+/// Raises the memory limit of a container. What was the limit of memory and swap together grows as much.
+fn set_memory(spec: &mut Spec, bytes: u64) -> bool {
+    let resources = spec.linux_mut().as_mut().and_then(|linux| linux.resources_mut().as_mut());
+    let Some(memory) = resources.and_then(|resources| resources.memory_mut().as_mut()) else { return false };
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+    let Some(limit) = memory.limit().filter(|limit| *limit > 0 && *limit < bytes) else { return false };
+    if let Some(swap) = memory.swap().filter(|swap| *swap > 0) {
+        memory.set_swap(Some(swap.saturating_add(bytes - limit)));
+    }
+    memory.set_limit(Some(bytes));
+    true
 }

@@ -44,6 +44,8 @@ pub(super) enum SpawnerRequest {
         id: TaskId,
         /// The attempt.
         attempt: u32,
+        /// Its memory in bytes, where that is not the plan's.
+        memory_bytes: Option<u64>,
     },
     /// Read the metrics in files of a task that runs.
     ReadNumbers {
@@ -70,7 +72,14 @@ pub(super) enum SpawnerRequest {
 /// Makes what runs the attempts of tasks.
 pub(super) trait TaskSpawner: Debug + Send + Sync {
     /// Creates a task's attempt, held before its program.
-    fn create(&self, task: TaskNumber, id: &TaskId, attempt: u32) -> Result<PendingTask>;
+    /// `memory_bytes` is its memory where that is not the plan's.
+    fn create(
+        &self,
+        task: TaskNumber,
+        id: &TaskId,
+        attempt: u32,
+        memory_bytes: Option<u64>,
+    ) -> Result<PendingTask>;
 
     /// How many attempts are made at once.
     fn threads(&self) -> usize;
@@ -81,8 +90,14 @@ pub(super) trait TaskSpawner: Debug + Send + Sync {
 pub(super) struct ContainerSpawner(pub(super) Arc<JobContext>);
 
 impl TaskSpawner for ContainerSpawner {
-    fn create(&self, task: TaskNumber, id: &TaskId, attempt: u32) -> Result<PendingTask> {
-        create_container(&self.0, task, id, attempt)
+    fn create(
+        &self,
+        task: TaskNumber,
+        id: &TaskId,
+        attempt: u32,
+        memory_bytes: Option<u64>,
+    ) -> Result<PendingTask> {
+        create_container(&self.0, task, id, attempt, memory_bytes)
     }
 
     fn threads(&self) -> usize {
@@ -128,8 +143,9 @@ impl Spawner {
 
 fn carry_out(tasks: &dyn TaskSpawner, share: &JobContext, work: SpawnerRequest) -> Message {
     match work {
-        SpawnerRequest::Create { task, id, attempt } => {
-            Message::Created { task, attempt, held: tasks.create(task, &id, attempt).map(Box::new) }
+        SpawnerRequest::Create { task, id, attempt, memory_bytes } => {
+            let held = tasks.create(task, &id, attempt, memory_bytes).map(Box::new);
+            Message::Created { task, attempt, held }
         }
         SpawnerRequest::ReadNumbers { task, id, attempt } => {
             Message::Numbers { task, attempt, numbers: share.read_numbers(&id) }
@@ -163,10 +179,16 @@ pub(super) fn container_name(share: &JobContext, id: &TaskId, attempt: u32) -> R
 }
 
 /// Creates the container of a task's attempt, held before its program.
-fn create_container(share: &JobContext, task: TaskNumber, id: &TaskId, attempt: u32) -> Result<PendingTask> {
+fn create_container(
+    share: &JobContext,
+    task: TaskNumber,
+    id: &TaskId,
+    attempt: u32,
+    memory_bytes: Option<u64>,
+) -> Result<PendingTask> {
     let name = container_name(share, id, attempt)?;
     let begun = create::reserve(&share.containers, &name)?;
-    let (mut given, console) = share.allocate(task, id, begun.directory())?;
+    let (mut given, console) = share.allocate(task, id, begun.directory(), memory_bytes)?;
     share.mount_subpaths(id, &mut given.bundle)?;
     let machine = |what: &'static str| move |errno| Error::system(what, errno);
     let (held, hold) = pipe_with(PipeFlags::CLOEXEC).map_err(machine("create a pipe"))?;

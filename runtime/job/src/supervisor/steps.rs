@@ -57,7 +57,13 @@ impl StepSpawner {
 }
 
 impl TaskSpawner for StepSpawner {
-    fn create(&self, _task: TaskNumber, id: &TaskId, attempt: u32) -> Result<PendingTask> {
+    fn create(
+        &self,
+        _task: TaskNumber,
+        id: &TaskId,
+        attempt: u32,
+        _memory_bytes: Option<u64>,
+    ) -> Result<PendingTask> {
         let unknown = || Error::new(Kind::State, format!("the batch script has no step for `{id}`"));
         let role = self.steps.roles.iter().find(|role| role.role == id.role).ok_or_else(unknown)?;
         let node = self.allocation.hosts[&id.role].get(id.index as usize).ok_or_else(unknown)?;

@@ -1,5 +1,6 @@
 //! Which rules for order, readiness, completion, retries and time limits Jobs and JobSets can express.
 
+use jobc_schema::failure::Failure;
 use jobc_schema::plan::{JobPlan, RolePlan};
 use jobc_schema::role::{NeedState, RetryScope};
 use jobc_schema::target::KubernetesGate;
@@ -206,6 +207,19 @@ fn retry(job: &JobPlan, role: &RolePlan, scope: RetryScope) -> Support {
         );
     }
     Full
+}
+
+/// Whether the kinds of failures that are retried can be told apart, where exit codes can be.
+pub(super) fn retry_verdicts(codes: Option<Support>, role: Option<&RolePlan>, job: &JobPlan) -> Support {
+    let only_disruptions = |role: &RolePlan| role.retry.on == [Failure::Preempted, Failure::Node];
+    let has_policy = matches!(shape(job), Shape::Job | Shape::IndexedJob | Shape::JobSet | Shape::TrainJob);
+    match codes {
+        Some(Support::None(why)) => Support::None(why),
+        _ if has_policy && role.is_none_or(only_disruptions) => Full,
+        _ => none(
+            "Kubernetes tells only pods that a node or the scheduler ended from others; write `on: [node, preempted]`, or `on_exit_codes`",
+        ),
+    }
 }
 
 /// Whether disruptions can be distinguished from other failures.

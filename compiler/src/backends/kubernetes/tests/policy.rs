@@ -64,6 +64,22 @@ fn other_exit_codes_are_final() {
 }
 
 #[test]
+fn only_disruptions_may_be_retried() {
+    check(
+        json!({"retry": {"max": 2, "scope": "task", "on": ["node", "preempted"]}}),
+        json!({"backoffLimit": 2, "podFailurePolicy": {"rules": [
+            {"action": "Count", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+            {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}}
+        ]}}),
+    );
+    // Together with exit codes, the codes are those of the program.
+    check(
+        json!({"retry": {"max": 2, "scope": "task", "on": ["node", "preempted"], "on_exit_codes": [75]}}),
+        json!({"podFailurePolicy/rules/1/onExitCodes/values": [75]}),
+    );
+}
+
+#[test]
 fn an_exit_code_may_be_final() {
     check(
         json!({"retry": {"max": 1, "scope": "task", "never_on_exit_codes": [43, 42]}}),

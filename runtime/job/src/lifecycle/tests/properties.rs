@@ -73,7 +73,7 @@ impl Machine {
         for action in &actions {
             assert!(!self.over, "nothing comes after the end, but {action:?}");
             match *action {
-                Action::Create { task, attempt } => self.create(task, attempt, &mut gang),
+                Action::Create { task, attempt, .. } => self.create(task, attempt, &mut gang),
                 Action::Start(task) => self.start(task, &actions),
                 Action::Watch(task) => assert_eq!(self.seen[task], TaskView::Runs, "{task}"),
                 Action::Signal(task, signal) => {

@@ -34,6 +34,61 @@ fn only_listed_exit_codes_are_tried_again() {
 }
 
 #[test]
+fn only_listed_kinds_of_failures_are_tried_again() {
+    insta::assert_snapshot!(check(
+        &json!({"roles": {"main": {"retry": {"max": 5, "on": ["out of memory"], "on_exit_codes": [75], "backoff_seconds": 0}}}}),
+        "0 prepared
+         0 created main-0
+         0 started main-0
+         1 ended main-0 -9 out of memory: used 64 MiB of 64 MiB
+         2 created main-0
+         2 started main-0
+         3 ended main-0 75
+         4 created main-0
+         4 started main-0
+         5 ended main-0 1"
+    ));
+}
+
+#[test]
+fn memory_grows_after_an_attempt_that_ran_out_of_it() {
+    insta::assert_snapshot!(check(
+        &json!({"roles": {"main": {"retry": {"max": 4, "memory_bytes": [96, 144], "backoff_seconds": 0}}}}),
+        "0 prepared
+         0 created main-0
+         0 started main-0
+         1 ended main-0 -9 out of memory: used 64 B of 64 B
+         2 created main-0
+         2 started main-0
+         3 ended main-0 1
+         4 created main-0
+         4 started main-0
+         5 ended main-0 1 out of memory: used 96 B of 96 B
+         6 created main-0
+         6 started main-0
+         7 ended main-0 -9 out of memory: used 144 B of 144 B
+         8 created main-0
+         8 started main-0
+         9 ended main-0 0"
+    ));
+}
+
+#[test]
+fn the_memory_of_a_whole_role_grows_together() {
+    insta::assert_snapshot!(check(
+        &json!({"roles": {"main": {"instances": 2, "retry": {"max": 1, "scope": "role", "memory_bytes": [96], "backoff_seconds": 0}}}}),
+        "0 prepared
+         0 created main-*
+         0 started main-*
+         1 ended main-1 -9 out of memory: used 64 B of 64 B
+         1 ended main-0 143
+         2 created main-*
+         2 started main-*
+         3 ended main-* 0"
+    ));
+}
+
+#[test]
 fn all_other_exit_codes_are_tried_again() {
     insta::assert_snapshot!(check(
         &json!({"roles": {"main": {"retry": {"max": 3, "never_on_exit_codes": [42], "backoff_seconds": 0}}}}),
