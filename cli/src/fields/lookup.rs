@@ -35,7 +35,9 @@ fn find_keys(wanted: &[&str]) -> Vec<&'static Field> {
     }
     let mut found: Vec<&'static Field> =
         all().filter(|field| !field.is_chosen() && is_end(field, wanted)).collect();
-    found.sort_by_key(|field| (field.format.name != "job", field.path.len()));
+    // What is meant is older than a preview.
+    let is_preview = |field: &Field| field.text().starts_with("[preview]");
+    found.sort_by_key(|field| (field.format.name != "job", is_preview(field), field.path.len()));
     found
 }
 

@@ -87,7 +87,11 @@ fn the_page_of_a_map_lists_its_fields() {
          * `never_on_exit_codes`: Exit codes that are never retried; all others are.\n\
          * `backoff`: Time before a retry.\n\
          * `disruptions`: Whether a failure that the platform causes counts as a retry: an evicted or preempted task, \
-         a drained or lost node.\n",
+         a drained or lost node.\n\
+         * `on`: [preview] Kinds of failures that are retried, by the verdict on the attempt, in addition to \
+         `on_exit_codes`.\n\
+         * `memory`: [preview] Factor by which the memory of the next attempt is larger after one that ran out of it.\n\
+         * `max_memory`: [preview] Most memory that an attempt gets by `memory`.\n",
     );
     let roles = page(find("roles")[0]);
     assert!(roles.contains("* `<role>.instances`: Number of instances.\n"), "{roles}");
