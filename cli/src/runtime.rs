@@ -102,6 +102,7 @@ fn run_job_command(command: &JobCommand) -> ExitCode {
         JobCommand::Stop(stop) => commands::stop::stop(stop),
         JobCommand::Kill(kill) => commands::kill::kill(kill),
         JobCommand::Pause(jobs) => commands::pause::pause(jobs),
+        JobCommand::Suspend(jobs) => commands::pause::suspend(jobs),
         JobCommand::Resume(jobs) => commands::pause::resume(jobs),
         JobCommand::Wait(jobs) => commands::wait::wait(jobs),
         JobCommand::Rm(rm) => commands::rm::rm(rm),

@@ -28,6 +28,7 @@ mod openpai_env;
 mod openpai_ssh;
 mod outputs;
 mod ports;
+mod preemption;
 mod provided;
 mod queueing;
 mod ray;
@@ -37,6 +38,7 @@ mod resources;
 mod scope;
 mod secrets;
 mod ssh;
+mod stall;
 mod text;
 mod totals;
 mod volume_source;
@@ -177,21 +179,24 @@ fn decide(
                 &at,
                 sink,
             ),
+            stall: None,
             timeout_seconds: role.timeout.map(|t| t.0),
-            grace_period_seconds: role.grace_period.or(job.grace_period).map_or(30, |t| t.0),
-            stop_signal: role.stop_signal.as_deref().and_then(jobc_schema::signal::full_name),
+            grace_period_seconds: preemption::grace_seconds(job, role),
+            stop_signal: preemption::stop_signal(job, role),
             init: role.init.unwrap_or(true),
             files: files::resolve_files(&context, &texts, role, &mounts, &at, sink),
             mounts,
             provided_files: vec![],
             security: role.security.clone().unwrap_or_default(),
         };
-        roles.push(plan);
+        let stall = stall::resolve_stall(job, role, &plan, sink);
+        roles.push(RolePlan { stall, ..plan });
     }
     if sink.stops_the_plan() {
         return None;
     }
     metrics::check_files(job, &roles, sink);
+    let preemption = preemption::resolve_preemption(job, &roles, sink);
     outputs::check_combinations(&roles, job, sink);
     if sink.stops_the_plan() {
         return None;
@@ -221,6 +226,7 @@ fn decide(
         schedule: job.schedule.clone(),
         notify: job.notify.clone(),
         idle: job.idle,
+        preemption,
         compat: job.compat.clone(),
         totals,
     };

@@ -108,6 +108,16 @@ pub trait Place: Send + Sync {
         Err(refused("hold jobs back"))
     }
 
+    /// Ends the tasks of a job by the contract of `preemption`, and gives back its resources, until [`hold`](Self::hold)
+    /// lets it go on.
+    ///
+    /// # Errors
+    ///
+    /// As for [`hold`](Self::hold).
+    fn suspend(&self, name: &str) -> Result<()> {
+        self.hold(name, true)
+    }
+
     /// Ends a job, removes it, and returns when none of its tasks runs any more.
     fn delete(&self, name: &str) -> Result<()>;
 

@@ -14,11 +14,13 @@ use crate::image::Image;
 use crate::matrix::Matrix;
 use crate::metric::Metric;
 use crate::notice::Notice;
+use crate::preemption::Preemption;
 use crate::progress::Progress;
 use crate::queueing::Priority;
 use crate::role::{Retry, Role};
 use crate::scalar::{EnvValue, Scalar, ScalarKind};
 use crate::schedule::Schedule;
+use crate::stall::Stall;
 use crate::storage::{Data, Output};
 use crate::target::OpenpaiTarget;
 
@@ -112,6 +114,14 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "30s", "examples" = ["2m"]))]
     pub grace_period: Option<Seconds>,
+    /// [preview] When tasks make no progress, and what is done about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"after": "10m", "action": "restart"}]))]
+    pub stall: Option<Stall>,
+    /// [preview] How tasks are asked to leave for another job or for maintenance, and resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"grace": "2m", "exit_codes": [85], "checkpoint": "checkpoints"}]))]
+    pub preemption: Option<Preemption>,
     /// One job for each combination of the values of the axes. Each job is named `NAME-<i>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"lr": [0.1, 0.01]}]))]

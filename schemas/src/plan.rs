@@ -33,7 +33,7 @@ pub use image::{BuildStep, ImagePlan, ImageSource};
 pub use role::{
     CommandPlan, CompletionPlan, EnvPlan, FileContent, FilePlan, GpuAmount, GpuPlan, IoPlan, Launch,
     MetricPlan, MetricSource, MountPlan, NeedPlan, PortPlan, ProbePlan, ReadyPlan, ResourcesPlan, RetryPlan,
-    RoleMatrixPlan, RolePlan, SharePlan,
+    RoleMatrixPlan, RolePlan, SharePlan, StallPlan,
 };
 pub use text::{Piece, Reference, Text};
 
@@ -56,6 +56,18 @@ fn supported_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Resul
             "version {other} of the format; this one reads version 1"
         ))),
     }
+}
+
+/// How tasks that leave are resumed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PreemptionPlan {
+    /// Exit codes by which a task says that it wants to be resumed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exit_codes: Vec<u8>,
+    /// The output with the checkpoints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<String>,
 }
 
 /// A resolved job.
@@ -125,6 +137,9 @@ pub struct JobPlan {
     /// What happens when its GPUs are not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<Idle>,
+    /// How tasks are resumed; the signal and the time to leave are those of the roles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preemption: Option<PreemptionPlan>,
     /// Variables that every task has, whether or not the job file names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compat: Vec<Compat>,

@@ -14,6 +14,7 @@ use crate::progress::Progress;
 use crate::quantity::Bytes;
 use crate::resources::Resources;
 use crate::scalar::{EnvValue, Scalar};
+use crate::stall::Stall;
 
 /// A role: one kind of process of a job and its number of instances.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -100,6 +101,10 @@ pub struct Role {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"log": "step (?P<done>[0-9]+)/(?P<total>[0-9]+)"}]))]
     pub progress: Option<Progress>,
+    /// [preview] When a task of this role makes no progress, instead of `stall` of the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"after": "10m"}]))]
+    pub stall: Option<Stall>,
     /// Small files in each instance, by absolute path.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("propertyNames" = {"pattern": "^/"}, "examples" = [{"/etc/app.conf": {"content": "debug = false\n"}}]))]

@@ -39,6 +39,7 @@ const GROUPS: [Group; 6] = [
             "wait",
             "kill",
             "pause",
+            "suspend",
             "resume",
             "rm",
             "gc",

@@ -6,6 +6,7 @@ use jobc_schema::Pointer;
 use jobc_schema::gpu::Vendor;
 use jobc_schema::job::Network;
 use jobc_schema::plan::{GangPlan, GpuAmount, HOST_GATEWAY, JobPlan, ProbePlan, RolePlan, VolumeSource};
+use jobc_schema::preemption::{ATTEMPT, RESUME};
 use jobc_schema::resources::Publish;
 use jobc_schema::role::{Disruptions, NeedState, RetryScope};
 
@@ -44,6 +45,12 @@ pub enum Capability {
     Idle,
     /// A start again and again.
     Schedule,
+    /// Tasks that make no progress are noticed.
+    Stall,
+    /// Exit codes that mean "resume me".
+    ResumeExitCodes,
+    /// The number of the attempt, and whether it resumes another.
+    ResumeVariables,
     /// Retries of some kinds of failures only.
     RetryVerdicts,
     /// Retries with more memory.
@@ -266,6 +273,9 @@ impl Capability {
         (Self::Notify, "notify"),
         (Self::Idle, "idle"),
         (Self::Schedule, "schedule"),
+        (Self::Stall, "stall"),
+        (Self::ResumeExitCodes, "preemption.exit_codes"),
+        (Self::ResumeVariables, "preemption: JOBC_ATTEMPT, JOBC_RESUME"),
         (Self::RetryVerdicts, "retry.on"),
         (Self::RetryMemory, "retry.memory"),
         (Self::JobTimeout, "timeout of the job"),
@@ -379,6 +389,7 @@ pub fn needs(job: &JobPlan) -> Vec<(Capability, Pointer)> {
     let instances = job.roles.iter().map(|role| (role.name.as_str(), role.instances)).collect();
     for role in &job.roles {
         needs_of_role(&instances, role, &mut found);
+        needs_of_preemption(job, role, &mut found);
     }
     found
 }
@@ -486,12 +497,8 @@ fn needs_of_role(instances: &BTreeMap<&str, u32>, role: &RolePlan, found: &mut C
     if role.completion.min_failed != Some(1) {
         found.push((Capability::MinFailed, at.keys(["completion", "min_failed"])));
     }
-    let ignores_disruptions = role.retry.disruptions == Disruptions::Ignore;
-    if role.retry.max > 0 || ignores_disruptions {
+    if role.retry.max > 0 || role.retry.disruptions == Disruptions::Ignore {
         found.push((Capability::Retry(role.retry.scope), at.key("retry")));
-    }
-    if ignores_disruptions {
-        found.push((Capability::RetryDisruptions, at.keys(["retry", "disruptions"])));
     }
     if role.retry.max > 0 {
         if role.retry.has_final_codes() && role.retry.codes_key() != "on" {
@@ -506,6 +513,9 @@ fn needs_of_role(instances: &BTreeMap<&str, u32>, role: &RolePlan, found: &mut C
         if role.retry.backoff_seconds.is_some() {
             found.push((Capability::RetryBackoff, at.keys(["retry", "backoff"])));
         }
+    }
+    if role.stall.is_some() {
+        found.push((Capability::Stall, at.key("stall")));
     }
     if role.timeout_seconds.is_some() {
         found.push((Capability::RoleTimeout, at.key("timeout")));
@@ -572,6 +582,22 @@ fn needs_of_role(instances: &BTreeMap<&str, u32>, role: &RolePlan, found: &mut C
         found.push((Capability::Privileged, security.key("privileged")));
     }
     needs_of_resources(role, &at.key("resources"), found);
+}
+
+/// What a role needs to be resumed after disruptions; `preemption` implies that they do not count.
+fn needs_of_preemption(job: &JobPlan, role: &RolePlan, found: &mut CapabilityNeeds) {
+    let at = Pointer::ROOT.key("preemption");
+    if role.retry.disruptions == Disruptions::Ignore {
+        let at = if job.preemption.is_some() { at.clone() } else { role.at().keys(["retry", "disruptions"]) };
+        found.push((Capability::RetryDisruptions, at));
+    }
+    let Some(preemption) = &job.preemption else { return };
+    if !preemption.exit_codes.is_empty() {
+        found.push((Capability::ResumeExitCodes, at.key("exit_codes")));
+    }
+    if [ATTEMPT, RESUME].into_iter().any(|name| role.provided_env.contains_key(name)) {
+        found.push((Capability::ResumeVariables, at));
+    }
 }
 
 fn needs_of_resources(role: &RolePlan, at: &Pointer, found: &mut CapabilityNeeds) {

@@ -53,6 +53,9 @@ impl Backend for DockerfileBackend {
             | Capability::MinFailed
             | Capability::Retry(_)
             | Capability::RetryExitCodes
+            | Capability::Stall
+            | Capability::ResumeExitCodes
+            | Capability::ResumeVariables
             | Capability::RetryVerdicts
             | Capability::RetryMemory
             | Capability::RetryBackoff

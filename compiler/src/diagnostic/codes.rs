@@ -241,6 +241,8 @@ codes! {
     ENTRYPOINT_MISFIT "J0366" "a command does not fit the ENTRYPOINT of its image";
     RETRY_MEMORY "J0367" "the memory of retries cannot grow";
     NCCL_SIGNAL "J0368" "a stop signal may not reach the program";
+    CHECKPOINT_OUTPUT "J0369" "the output with the checkpoints is wrong";
+    STALL_RULES "J0370" "`stall` cannot be followed";
     NO_PYTHON "J0380" "the image has no Python";
     VISIBLE_DEVICES "J0381" "GPUs are selected that an instance does not have";
     SERVED_PORT "J0382" "a server listens on another port than its role declares";

@@ -3,7 +3,7 @@
 use jobc_schema::Pointer;
 
 /// A role's own value replaces the job's value as a whole.
-const REPLACED: [&str; 4] = ["image", "retry", "grace_period", "progress"];
+const REPLACED: [&str; 5] = ["image", "retry", "grace_period", "progress", "stall"];
 /// A role's own entries are added to the job's.
 const MERGED: [&str; 2] = ["env", "metrics"];
 
@@ -12,6 +12,17 @@ const MERGED: [&str; 2] = ["env", "metrics"];
 pub fn inherited(pointer: &Pointer, exists: impl Fn(&Pointer) -> bool) -> Option<Pointer> {
     let segments: Vec<String> = pointer.segments().collect();
     let [roles, _, field, rest @ ..] = &segments[..] else { return None };
+    let contract = match field.as_str() {
+        "grace_period" => Some("grace"),
+        "stop_signal" => Some("signal"),
+        _ => None,
+    };
+    let contract = contract
+        .filter(|_| roles == "roles" && rest.is_empty())
+        .map(|key| Pointer::ROOT.keys(["preemption", key]));
+    if let Some(contract) = contract.filter(|at| !exists(pointer) && exists(at)) {
+        return Some(contract);
+    }
     let is = |fields: &[&str]| fields.contains(&field.as_str());
     if roles != "roles" || !(is(&REPLACED) || is(&MERGED)) {
         return None;
@@ -32,6 +43,10 @@ mod tests {
     fn a_field_that_the_role_lacks_is_found_in_the_job() {
         let there = [
             "/retry",
+            "/grace_period",
+            "/preemption/grace",
+            "/preemption/signal",
+            "/roles/b/stop_signal",
             "/env",
             "/env/A",
             "/env/B",
@@ -53,7 +68,10 @@ mod tests {
             ("/roles/a/env/C", None),
             ("/roles/a/env", None),
             ("/roles/a/image/from", None),
-            ("/roles/a/grace_period", None),
+            // `preemption` is nearer than the job's own.
+            ("/roles/a/grace_period", Some("/preemption/grace")),
+            ("/roles/a/stop_signal", Some("/preemption/signal")),
+            ("/roles/b/stop_signal", None),
             ("/roles/a/timeout", None),
             ("/roles/b/retry", None),
             ("/retry", None),

@@ -19,7 +19,7 @@ pub(super) fn stand_in(path: &[&str]) -> Value {
         Some(_) if keeps_type(path) => return Value::Number { number: 1.into(), text: "1".to_owned() },
         Some(&("memory" | "shm" | "disk")) => "1GiB",
         Some(&"timeout") => "1h",
-        Some(&("grace_period" | "delay" | "every" | "try_timeout" | "backoff")) => "10s",
+        Some(&("grace_period" | "grace" | "after" | "delay" | "every" | "try_timeout" | "backoff")) => "10s",
         _ => ANY,
     };
     Value::String(text.to_owned())

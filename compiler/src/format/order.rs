@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::lines::Lines;
 use crate::document::{Document, Node, Value};
 
-const JOB: [&str; 32] = [
+const JOB: [&str; 34] = [
     "version",
     "name",
     "description",
@@ -39,11 +39,13 @@ const JOB: [&str; 32] = [
     "retry",
     "timeout",
     "grace_period",
+    "stall",
+    "preemption",
     "compat",
     "openpai",
 ];
 
-const ROLE: [&str; 28] = [
+const ROLE: [&str; 29] = [
     "uses",
     "with",
     "image",
@@ -66,6 +68,7 @@ const ROLE: [&str; 28] = [
     "retry",
     "timeout",
     "grace_period",
+    "stall",
     "stop_signal",
     "init",
     "shell",

@@ -82,7 +82,7 @@ pub(super) fn resolve_retry(
             on_exit_codes: vec![],
             never_on_exit_codes: vec![],
             backoff_seconds: None,
-            disruptions: Disruptions::Count,
+            disruptions: usual_disruptions(context),
             on: vec![],
             memory_bytes: vec![],
         };
@@ -95,13 +95,18 @@ pub(super) fn resolve_retry(
         on_exit_codes: sorted(&retry.on_exit_codes),
         never_on_exit_codes: sorted(&retry.never_on_exit_codes),
         backoff_seconds: retry.backoff.map(|t| t.0),
-        disruptions: retry.disruptions.unwrap_or_default(),
+        disruptions: retry.disruptions.unwrap_or_else(|| usual_disruptions(context)),
         on: retry.on.iter().copied().collect::<BTreeSet<_>>().into_iter().collect(),
         memory_bytes: {
             let at = if role.retry.is_some() { at.key("retry") } else { Pointer::ROOT.key("retry") };
             memory_sizes(retry, role, &at, sink)
         },
     }
+}
+
+/// Whether failures that the platform causes count, unless `retry` says so.
+fn usual_disruptions(context: &Context<'_>) -> Disruptions {
+    if context.job.preemption.is_some() { Disruptions::Ignore } else { Disruptions::Count }
 }
 
 /// The memory of the attempts after those that ran out of it.
@@ -125,7 +130,7 @@ fn memory_sizes(retry: &Retry, role: &Role, at: &Pointer, sink: &mut Sink) -> Ve
             Some(_) => refuse(
                 "`memory` of `retry` is a factor of the memory of the role, which has none",
                 "memory",
-                "write `resources: {memory: 32GiB}` in the role",
+                "give the role some, as in `resources: {memory: 32GiB}`",
             ),
             // That of the job is for the roles that have some.
             None => vec![],

@@ -14,6 +14,7 @@ use indexmap::IndexMap;
 use jobc_schema::Job;
 use jobc_schema::job::Compat;
 use jobc_schema::plan::{FilePlan, JobPlan, Launch, MemberPlan, Reference, RolePlan, Text};
+use jobc_schema::preemption::{ATTEMPT, CHECKPOINT_DIR, RESUME};
 use jobc_schema::role::Role;
 
 use super::framework::RENDEZVOUS;
@@ -55,7 +56,9 @@ pub(super) fn provide(plan: &mut JobPlan, job: &Job, files: &dyn Files, names: &
         programs::read(plan, role, files, &mut asks);
         let contract = contract::contract(plan, role, &seen);
         let mut env = jobc_env(plan, role, member, &seen);
-        env.retain(|name, _| contract.contains(name) || asks.variable(name).is_some());
+        env.retain(|name, _| {
+            contract.contains(name) || name == CHECKPOINT_DIR || asks.variable(name).is_some()
+        });
         let mut files = vec![job_json::job_json(plan, &seen)];
         files.retain(|file| asks.file(&file.path).is_some());
         if let (Some(distributed), Some(member)) = (&plan.distributed, member) {
@@ -127,6 +130,15 @@ fn jobc_env(
     put(ROLE.to_owned(), Text::literal(role.name.clone()));
     put(INDEX.to_owned(), Text::reference(Reference::Index {}));
     put(INSTANCES.to_owned(), Text::literal(role.instances.to_string()));
+    if let Some(preemption) = &plan.preemption {
+        // The host and Slurm say more in later attempts.
+        put(ATTEMPT.to_owned(), Text::literal("1"));
+        put(RESUME.to_owned(), Text::literal(""));
+        let mount = role.mounts.iter().find(|mount| Some(&mount.volume) == preemption.checkpoint.as_ref());
+        if let Some(mount) = mount {
+            put(CHECKPOINT_DIR.to_owned(), Text::literal(mount.path.clone()));
+        }
+    }
     for port in &role.ports {
         put(port_variable(&port.label), own_port(role, &port.label));
     }

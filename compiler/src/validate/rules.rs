@@ -34,6 +34,7 @@ pub(super) fn check_job(report: &mut Report<'_>) {
     one_of::notices(root, report);
     one_of::retry(&Pointer::ROOT, root, report);
     storage::names(root, report);
+    signal::job(root, report);
     lists::job(root, report);
     amounts::job(root, report);
     image::check(&Pointer::ROOT, root, report);

@@ -23,7 +23,7 @@ pub(super) fn translate(path: &str, spelled: &str, node: &Node, role: &Node) -> 
     let last = path.rsplit('.').next().unwrap_or_default();
     let value = match last {
         "retry" => retry(node),
-        "timeout" | "grace_period" | "backoff" | "delay" | "every" | "try_timeout" => {
+        "timeout" | "grace_period" | "grace" | "backoff" | "delay" | "every" | "try_timeout" => {
             duration(&spelled, node)
         }
         "memory" | "shm" | "disk" => bytes(&spelled, node),

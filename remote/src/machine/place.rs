@@ -129,6 +129,11 @@ impl Place for Machine {
         self.connection.jobc_succeeds(&[if hold { "pause" } else { "resume" }, &id]).map(drop)
     }
 
+    fn suspend(&self, name: &str) -> Result<()> {
+        let id = self.id(name)?;
+        self.connection.jobc_succeeds(&["suspend", &id]).map(drop)
+    }
+
     fn delete(&self, name: &str) -> Result<()> {
         let entry = runs::find(&self.connection, name)?;
         let directory = entry.run.as_ref().map(|run| self.connection.run_directory(&run.name));

@@ -20,7 +20,7 @@ use jobc_sys::id::TaskId;
 pub struct TaskGpus {
     injector: Injector,
     assignments: Mutex<Assignments>,
-    enforcer: SliceEnforcer,
+    enforcer: Mutex<SliceEnforcer>,
     /// A role's specification of its GPUs.
     roles: BTreeMap<String, GpuPlan>,
     method: InjectionMethod,
@@ -47,7 +47,7 @@ impl TaskGpus {
         Self {
             injector,
             assignments: Mutex::new(Assignments::new(leased, turns)),
-            enforcer: served,
+            enforcer: Mutex::new(served),
             roles,
             method: way,
         }
@@ -83,7 +83,7 @@ impl TaskGpus {
             visible,
         };
         let mut notes = self.injector.inject(spec, &devices, &wants)?.notes;
-        notes.extend(self.enforcer.configure(spec, &slots));
+        notes.extend(self.enforcer().configure(spec, &slots));
         Ok(notes)
     }
 
@@ -95,6 +95,24 @@ impl TaskGpus {
     /// A task's attempt has ended, and its devices are released.
     pub fn release(&self, task: &TaskId) {
         self.assignments().release(task);
+    }
+
+    /// The job has no devices until [`replace`](Self::replace): none of its tasks runs.
+    pub fn give_back(&self) {
+        *self.assignments() = Assignments::default();
+        // It ends what served its slices.
+        *self.enforcer() = SliceEnforcer::default();
+    }
+
+    /// The job has others now.
+    pub fn replace(&self, other: Self) {
+        let Self { assignments, enforcer, .. } = other;
+        *self.assignments() = assignments.into_inner().unwrap_or_else(PoisonError::into_inner);
+        *self.enforcer() = enforcer.into_inner().unwrap_or_else(PoisonError::into_inner);
+    }
+
+    fn enforcer(&self) -> MutexGuard<'_, SliceEnforcer> {
+        self.enforcer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn assignments(&self) -> MutexGuard<'_, Assignments> {

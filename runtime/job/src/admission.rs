@@ -27,6 +27,7 @@ use jobc_schema::plan::JobPlan;
 use crate::record::Claim;
 use crate::submission::Submission;
 use capacity::Capacity;
+use devices::DeviceLocks;
 use gpus::Shortage;
 use jobc_gpu::demand::Demands;
 use jobc_gpu::enforcement::SliceEnforcer;
@@ -161,6 +162,16 @@ impl Admission {
             let waiting = others.iter().filter(|other| other.state == EntryState::Waiting).count();
             let answer = Ok(AdmissionOutcome::Queued { place: waiting + 1, waits_for: short });
             Decision { state: EntryState::Waiting, leased: None, answer }
+        })
+    }
+
+    /// Gives the resources back; the ports stay the job's.
+    pub fn give_back(&mut self) -> Result<()> {
+        let demands = self.entry.demands.clone();
+        self.ledger.decide_entry(&mut self.entry, &demands, |_, _| Decision {
+            state: EntryState::Entered,
+            leased: Some((GpuLease::default(), DeviceLocks::default())),
+            answer: Ok(()),
         })
     }
 

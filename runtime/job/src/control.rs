@@ -42,8 +42,10 @@ pub enum Request {
     },
     /// Freeze every task.
     Pause {},
-    /// Let every task go on.
+    /// Let every task go on, or resume a suspended job.
     Resume {},
+    /// End every task by the contract of `preemption`, and give back the host's resources.
+    Suspend {},
 }
 
 /// The reply.

@@ -74,12 +74,16 @@ pub enum Kind {
     /// A task on the files of the host wrote files that are discarded: the fields of
     /// [`Discarded`](crate::discarded::Discarded).
     Discarded,
+    /// A task makes no progress: `signs`, `why`, `action`, the tasks that are quiet `too`, the `file` with what was seen.
+    Stalled,
     /// A task, role or job is retried: `scope`, `attempt`, `backoff_ms`, `why`.
     Retried,
     /// Everything is frozen.
     Paused,
     /// All tasks continue.
     Resumed,
+    /// The tasks have left by `preemption`, and the job has given its resources back.
+    Suspended,
     /// The job is being ended: `why`, and the `task` whose end decided it.
     Stopping,
     /// A task or the job ended: `exit_code`, `explanation`. Of a task also its `signal`, whether it was `stopped`, and

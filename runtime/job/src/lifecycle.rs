@@ -22,6 +22,7 @@ mod gang;
 mod input;
 mod left_over;
 mod outcome;
+mod resume;
 mod retry;
 mod role;
 mod task;
@@ -60,17 +61,30 @@ enum Phase {
         /// Whether it is.
         due: bool,
     },
+    /// Tasks are ended by the contract of `preemption`, to be resumed; then nothing runs.
+    Suspended {
+        /// Whether nothing runs.
+        over: bool,
+    },
     /// Everything is ended for good.
     Ending(Outcome),
     /// Nothing runs.
     Finished(JobState),
 }
 
+/// The exit code of a job that has left, to be started again.
+pub const LEFT: u8 = 85;
+
 /// The state machine of a job.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Lifecycle {
     gang: GangPlan,
     timeout: Option<Duration>,
+    /// The exit codes by which a task says that it wants to be resumed.
+    resume_codes: Vec<u8>,
+    /// Whether the whole job leaves then, to be started again.
+    leaves: bool,
     roles: Vec<Role>,
     tasks: Vec<Task>,
     progress: Vec<TaskProgress>,
@@ -81,6 +95,10 @@ pub struct Lifecycle {
     timers: Timers,
     phase: Phase,
     attempt: u32,
+    /// How many of the attempts of the job followed one that was to be resumed.
+    resumes: u32,
+    /// The tasks that the suspension of the job has ended.
+    suspended: Vec<TaskNumber>,
     /// The task whose end decided how the job ends.
     deciding_task: Option<TaskNumber>,
     /// Tasks that have a process, or will have one at any moment.
@@ -134,6 +152,8 @@ impl Lifecycle {
         Self {
             gang: plan.gang,
             timeout: plan.timeout_seconds.map(Duration::from_secs),
+            resume_codes: plan.preemption.iter().flat_map(|contract| contract.exit_codes.clone()).collect(),
+            leaves: false,
             roles,
             tasks,
             gangs: Vec::new(),
@@ -142,6 +162,8 @@ impl Lifecycle {
             timers: Timers::default(),
             phase: Phase::Preparing,
             attempt: 1,
+            resumes: 0,
+            suspended: Vec::new(),
             deciding_task: None,
             alive: 0,
             ended: 0,
@@ -160,6 +182,12 @@ impl Lifecycle {
         }
     }
 
+    /// The same where a task that asks to be resumed ends the job, with the exit code [`LEFT`]: what started the
+    /// supervisor starts it again.
+    pub fn leaving(plan: &JobPlan) -> Self {
+        Self { leaves: true, ..Self::new(plan) }
+    }
+
     /// Processes an event at a time, and returns the actions, in order.
     ///
     /// Impossible events (such as a ready report of a task that does not run) are ignored, so late reports do no harm.
@@ -175,14 +203,18 @@ impl Lifecycle {
             Input::NotStarted { task, code, why } => self.not_started(time, task, code, why),
             Input::Ready(task) => self.ready(task),
             Input::NotReady { task, why } => self.not_ready(time, task, why),
+            Input::Stalled { task, why, is_final } => self.stalled(time, task, why, is_final),
             Input::Ended { task, exit, note, seen } => self.ended(time, task, exit, note, seen),
             Input::Stop { grace, why } => self.stop(time, grace, &why),
             Input::Interrupt { why } => self.interrupt(time, &why),
             Input::Kill { why } => self.kill(time, &why),
             Input::Broken { why } => self.broken(time, &why),
-            Input::Paused if matches!(self.phase, Phase::Ending(_)) => {}
+            Input::Paused if matches!(self.phase, Phase::Ending(_) | Phase::Suspended { .. }) => {}
+            Input::Resumed if matches!(self.phase, Phase::Suspended { .. }) => {}
             Input::Paused => self.clock.pause(),
             Input::Resumed => self.clock.resume(),
+            Input::Suspend => self.suspend(time),
+            Input::Readmitted => self.readmitted(),
             Input::Tick => {}
         }
         while let Some(timer) = self.timers.take_due(time) {
@@ -207,10 +239,16 @@ impl Lifecycle {
         match &self.phase {
             Phase::Finished(state) => *state,
             Phase::Ending(_) => JobState::Stopping,
+            Phase::Suspended { .. } => JobState::Suspended,
             _ if self.clock.is_paused() => JobState::Paused,
             Phase::Preparing => JobState::Preparing,
             Phase::Running | Phase::Restarting { .. } => JobState::Running,
         }
+    }
+
+    /// Whether the job is suspended, and nothing runs.
+    pub fn is_suspended(&self) -> bool {
+        matches!(self.phase, Phase::Suspended { over: true })
     }
 
     /// The task whose end decided how the job ends, once that is decided.
@@ -222,7 +260,9 @@ impl Lifecycle {
     pub fn end_request(&self, task: TaskNumber) -> Option<EndRequest<'_>> {
         Some(match self.progress[task].ending.as_ref()? {
             EndReason::Failed { why, .. } => EndRequest::Failure(why),
-            EndReason::Restart | EndReason::Served | EndReason::JobEnded => EndRequest::Stop,
+            EndReason::Restart | EndReason::Served | EndReason::JobEnded | EndReason::Suspended => {
+                EndRequest::Stop
+            }
         })
     }
 

@@ -350,6 +350,10 @@ impl Place for LocalPlace {
         send(&self.directories.find(name)?, &request)
     }
 
+    fn suspend(&self, name: &str) -> Result<()> {
+        send(&self.directories.find(name)?, &Request::Suspend {})
+    }
+
     fn delete(&self, name: &str) -> Result<()> {
         let directory = self.directories.find(name)?;
         let sweep = Record::read(&directory).ok().flatten().and_then(|record| record.sweep);

@@ -29,6 +29,7 @@ mod publish;
 mod socket;
 mod uplink;
 
+pub(crate) use namespace::in_namespace_of as in_namespace;
 pub(crate) use socket::connect_blocking;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 pub use check::{Probe, ReadinessCheck, render};
 pub use command::run;
+pub(crate) use command::run_with_output;
 use schedule::{DueProbe, NextStep, Schedule};
 
 use crate::lifecycle::TaskNumber;

@@ -29,8 +29,10 @@ mod readiness;
 mod rendezvous;
 mod scope;
 mod spawner;
+mod stalls;
 pub mod start;
 mod steps;
+mod suspension;
 mod task_process;
 
 use std::collections::BTreeMap;
@@ -85,6 +87,7 @@ use message::{Message, PreparedHost};
 use poll::{EventSource, Poll};
 use rendezvous::RendezvousWatch;
 use spawner::{ContainerSpawner, Spawner, TaskSpawner};
+use stalls::Stalls;
 
 /// The input of a supervisor from the command that started it.
 #[derive(Debug)]
@@ -153,12 +156,16 @@ struct Supervisor {
     next_reading: Option<Instant>,
     /// The resource usage of tasks.
     sampler: Sampler,
+    /// Whether tasks make progress.
+    stalls: Stalls,
     /// The buffer for tasks' output.
     buffer: Vec<u8>,
     /// The thread that prepares the job.
     preparation: Option<JoinHandle<()>>,
     /// The host resources of the job while it runs.
     prepared: Option<PreparedHost>,
+    /// A suspended job is to be resumed as soon as it has given its resources back.
+    resume_wanted: bool,
     started: Instant,
     /// The run of a Slurm job, if the tasks are on its nodes.
     run: Option<Arc<RunDirectory>>,
@@ -311,9 +318,11 @@ impl Supervisor {
             logs,
             partial_lines: BTreeMap::new(),
             sampler,
+            stalls: Stalls::default(),
             buffer: vec![0; 65536],
             preparation: None,
             prepared: None,
+            resume_wanted: false,
             started: Instant::now(),
             run: None,
             codes: BTreeMap::new(),
@@ -343,6 +352,7 @@ impl Supervisor {
             self.report_ended();
             self.flush_partial_lines();
             self.sample();
+            self.look_at_progress();
             self.look_at_members();
             self.read_files();
             self.journal.flush(&self.lifecycle);
@@ -388,7 +398,14 @@ impl Supervisor {
             match mail {
                 Message::Preparation(news) => self.handle_preparation(news),
                 Message::Prepared(Ok(prepared)) => self.start_tasks(*prepared),
-                Message::Prepared(Err(error)) => self.step(Input::Broken { why: with_help(&error) }),
+                Message::Readmitted(Ok(prepared)) => {
+                    self.prepared = Some(*prepared);
+                    self.journal.job_event(EventKind::Resumed, json!({}));
+                    self.step(Input::Readmitted);
+                }
+                Message::Prepared(Err(error)) | Message::Readmitted(Err(error)) => {
+                    self.step(Input::Broken { why: with_help(&error) });
+                }
                 Message::Created { task, attempt, held: Ok(held) } => {
                     self.handle_created(task, attempt, *held);
                 }
@@ -397,6 +414,7 @@ impl Supervisor {
                 Message::Numbers { task, attempt, numbers } => {
                     self.note_numbers(task, attempt, numbers, false);
                 }
+                Message::Examined(request, examination) => self.handle_examined(&request, &examination),
                 Message::Removed { task, left, numbers, discarded } => {
                     self.handle_removed(task, &left, numbers, &discarded);
                 }

@@ -32,6 +32,7 @@ impl JobPlan {
             schedule: None,
             notify: vec![],
             idle: None,
+            preemption: None,
             compat: vec![],
             totals: Totals::default(),
         }
@@ -59,6 +60,7 @@ impl RolePlan {
             ready: None,
             completion: self.completion,
             retry: self.retry.clone(),
+            stall: None,
             timeout_seconds: None,
             grace_period_seconds: self.grace_period_seconds,
             stop_signal: None,

@@ -12,6 +12,7 @@ use crate::pointer::Pointer;
 use crate::resources::Publish;
 use crate::role::{Disruptions, NeedState, RetryScope, Security};
 use crate::scalar::Scalar;
+use crate::stall::{StallAction, StallSign};
 
 use super::text::Text;
 
@@ -67,6 +68,9 @@ pub struct RolePlan {
     pub completion: CompletionPlan,
     /// Retries.
     pub retry: RetryPlan,
+    /// When a task makes no progress, and what is done about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall: Option<StallPlan>,
     /// Maximum run time of one attempt of an instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
@@ -523,6 +527,18 @@ pub struct RetryPlan {
     /// Memory in bytes of the attempts after one, two and more that ran out of it; the last one stays.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory_bytes: Vec<u64>,
+}
+
+/// When a task makes no progress, and what is done about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StallPlan {
+    /// How long two of the signs must last together.
+    pub after_seconds: u64,
+    /// Signs that are looked at.
+    pub signs: Vec<StallSign>,
+    /// What is done.
+    pub action: StallAction,
 }
 
 impl RetryPlan {

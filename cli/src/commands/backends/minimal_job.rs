@@ -92,6 +92,8 @@ fn whole(capability: Capability) -> Value {
         Capability::Notify => json!({"notify": [{"on": ["failed"], "run": "true"}]}),
         Capability::Idle => json!({"idle": {"after": "1h"}}),
         Capability::Schedule => json!({"schedule": {"cron": "0 3 * * *"}}),
+        Capability::ResumeExitCodes => json!({"preemption": {"exit_codes": [85]}}),
+        Capability::ResumeVariables => json!({"preemption": {}}),
         Capability::JobTimeout => json!({"timeout": "1h"}),
         Capability::Retry(RetryScope::Job) => json!({"retry": {"max": 1, "scope": "job"}}),
         Capability::GangRequired => json!({"gang": "required"}),
@@ -137,6 +139,8 @@ fn role(capability: Capability) -> Value {
         Capability::Retry(RetryScope::Task) => json!({"retry": {"max": 1, "scope": "task"}}),
         Capability::Retry(RetryScope::Role) => json!({"retry": {"max": 1, "scope": "role"}}),
         Capability::RetryExitCodes => json!({"retry": {"max": 1, "on_exit_codes": [3]}}),
+        Capability::Stall => json!({"stall": {"after": "10m"}}),
+        Capability::ResumeVariables => json!({"run": "train --resume \"$JOBC_RESUME\""}),
         Capability::RetryVerdicts => json!({"retry": {"max": 1, "on": ["node", "preempted"]}}),
         Capability::RetryMemory => {
             json!({"resources": {"cpu": 1, "memory": "1GiB"}, "retry": {"max": 1, "memory": 1.5}})

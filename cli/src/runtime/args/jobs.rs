@@ -74,7 +74,12 @@ pub(crate) enum JobCommand {
     /// On Kubernetes, a paused job has no pods: its tasks start again when it is resumed. On Slurm, only users with the
     /// right to suspend jobs can pause a job that runs.
     Pause(PauseArgs),
-    /// Resume paused jobs
+    /// End the tasks of jobs until they are resumed [preview]
+    ///
+    /// Tasks leave as `preemption` of the job says, and the resources of the job are given back. A resumed job waits for
+    /// resources like one of `--queue`. On clusters, this is `jobc pause`.
+    Suspend(PauseArgs),
+    /// Resume paused and suspended jobs
     Resume(PauseArgs),
     /// Wait until jobs end, and exit with the exit code of the job
     ///

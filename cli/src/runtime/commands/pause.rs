@@ -12,16 +12,29 @@ use super::jobs::{Jobs, Result};
 use super::newest::only_one;
 use crate::runtime::args::jobs::PauseArgs;
 
+/// What becomes of the jobs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    Pause,
+    Suspend,
+    Resume,
+}
+
 pub(crate) fn pause(args: &PauseArgs) -> Result<ExitCode> {
-    hold(args, true)
+    hold(args, Hold::Pause)
+}
+
+pub(crate) fn suspend(args: &PauseArgs) -> Result<ExitCode> {
+    hold(args, Hold::Suspend)
 }
 
 pub(crate) fn resume(args: &PauseArgs) -> Result<ExitCode> {
-    hold(args, false)
+    hold(args, Hold::Resume)
 }
 
 /// Holds jobs, or lets them go on: of a sweep those that can be; without names the only one that can be.
-fn hold(args: &PauseArgs, hold: bool) -> Result<ExitCode> {
+fn hold(args: &PauseArgs, what: Hold) -> Result<ExitCode> {
+    let hold = what != Hold::Resume;
     let found = if args.jobs.is_empty() {
         let state = if hold { JobState::Running } else { JobState::Paused };
         let subject = only_one(&Jobs::open()?, state)?;
@@ -55,12 +68,20 @@ fn hold(args: &PauseArgs, hold: bool) -> Result<ExitCode> {
                 }
                 .into());
             }
-            one.place.hold(&job.name, hold)?;
+            match what {
+                Hold::Suspend => one.place.suspend(&job.name)?,
+                Hold::Pause | Hold::Resume => one.place.hold(&job.name, hold)?,
+            }
             Ok(Some(one.id_of(job)))
         },
         &|_, done| {
             for id in done.iter().flatten() {
-                print_done(args.output_args.format, id, if hold { "paused" } else { "resumed" });
+                let done = match what {
+                    Hold::Pause => "paused",
+                    Hold::Suspend => "suspended",
+                    Hold::Resume => "resumed",
+                };
+                print_done(args.output_args.format, id, done);
             }
         },
     )?;

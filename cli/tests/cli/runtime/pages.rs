@@ -52,7 +52,8 @@ Run:
   wait          Wait until jobs end, and exit with the exit code of the job
   kill          Send a signal to the tasks of a job
   pause         Pause all tasks of jobs
-  resume        Resume paused jobs
+  suspend       End the tasks of jobs until they are resumed [preview]
+  resume        Resume paused and suspended jobs
   rm            Remove the records, logs and samples of finished jobs
   gc            Remove old jobs, and leftovers of killed commands
 

@@ -2,6 +2,7 @@
 //! user wrote.
 
 use jobc_schema::plan::{EnvPlan, FileContent, Piece, ProbePlan, Reference, RolePlan, SecretPlan, Text};
+use jobc_schema::preemption::{ATTEMPT, RESUME};
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, SecretKeySelector};
 
 use crate::backend::PartSource;
@@ -73,7 +74,8 @@ pub(super) fn environment<'a>(
     }
     let mut left_out = vec![];
     for (name, text) in &role.provided_env {
-        if name == INDEX || role.env.contains_key(name) {
+        // No pod learns which attempt it is.
+        if name == INDEX || [ATTEMPT, RESUME].contains(&name.as_str()) || role.env.contains_key(name) {
             continue;
         }
         let of_lost_file = |text: &Text| {

@@ -57,9 +57,13 @@ fn retries(cluster: &Cluster<'_>, role: &RolePlan, spec: &mut JobSpec, origins: 
         spec.backoff_limit = limit;
     }
     if let Some(policy) = failure_policy(cluster.job, role, per_index) {
-        let key = if role.retry.has_final_codes() { role.retry.codes_key() } else { "disruptions" };
+        let at = match () {
+            () if role.retry.has_final_codes() => retry.key(role.retry.codes_key()),
+            () if cluster.job.preemption.is_some() => Pointer::ROOT.key("preemption"),
+            () => retry.key("disruptions"),
+        };
         spec.pod_failure_policy = Some(policy);
-        origins.spec(["podFailurePolicy"], &retry.key(key));
+        origins.spec(["podFailurePolicy"], &at);
         if cluster.releases.kubernetes >= POD_REPLACEMENT_POLICY {
             // The only value allowed with a podFailurePolicy.
             spec.pod_replacement_policy = Some("Failed".to_owned());
@@ -79,23 +83,31 @@ pub(super) fn uses_per_index(job: &JobPlan, role: &RolePlan) -> bool {
 /// Job fails for a reason that the JobSet does not count.
 fn failure_policy(job: &JobPlan, role: &RolePlan, per_index: bool) -> Option<PodFailurePolicy> {
     let ignores = role.retry.disruptions == Disruptions::Ignore;
-    if !ignores && !role.retry.has_final_codes() {
+    let resumed = job.preemption.as_ref().map(|preemption| &preemption.exit_codes[..]).unwrap_or_default();
+    if !ignores && !role.retry.has_final_codes() && resumed.is_empty() {
         return None;
     }
     let disrupted = PodFailurePolicyOnPodConditionsPattern {
         type_: "DisruptionTarget".to_owned(),
         status: Some("True".to_owned()),
     };
-    let action = match (ignores, restarts_by_jobset(job, role)) {
-        (false, _) => "Count",
-        (true, false) => "Ignore",
-        (true, true) => "FailJob",
-    };
+    let uncounted = if restarts_by_jobset(job, role) { "FailJob" } else { "Ignore" };
     let mut rules = vec![PodFailurePolicyRule {
-        action: action.to_owned(),
+        action: if ignores { uncounted } else { "Count" }.to_owned(),
         on_exit_codes: None,
         on_pod_conditions: Some(vec![disrupted]),
     }];
+    if !resumed.is_empty() {
+        rules.push(PodFailurePolicyRule {
+            action: uncounted.to_owned(),
+            on_exit_codes: Some(PodFailurePolicyOnExitCodesRequirement {
+                container_name: None,
+                operator: "In".to_owned(),
+                values: resumed.iter().copied().map(i32::from).collect(),
+            }),
+            on_pod_conditions: None,
+        });
+    }
     if role.retry.has_final_codes() {
         let never = &role.retry.never_on_exit_codes;
         let (operator, codes) =

@@ -128,6 +128,10 @@ fn none(why: impl Into<String>) -> Support {
     Support::None(why.into())
 }
 
+fn lossy(why: &str) -> Support {
+    Support::Lossy(why.to_owned())
+}
+
 fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Support {
     let role = if let Requester::Role(role) = asker { Some(*role) } else { None };
     let kind = kinds::kind(job);
@@ -139,6 +143,16 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
             let codes = kind.answer(Capability::RetryExitCodes, job, role);
             policies::retry_verdicts(codes, role, job)
         }
+        Capability::Stall => none(
+            "nothing of jobc runs beside pods; write `timeout`, or let the program watch itself, as `TORCH_NCCL_ASYNC_ERROR_HANDLING` does",
+        ),
+        Capability::ResumeExitCodes => {
+            let codes = kind.answer(Capability::RetryExitCodes, job, role);
+            policies::resume_exit_codes(codes, job)
+        }
+        Capability::ResumeVariables => lossy(
+            "a pod does not learn which attempt it is, and `JOBC_ATTEMPT` and `JOBC_RESUME` are not set; resume if `$JOBC_CHECKPOINT_DIR` has a checkpoint",
+        ),
         Capability::RetryMemory => none(
             "a pod has the same memory in each attempt; raise `resources.memory`, or leave `memory` out of `retry`",
         ),

@@ -52,6 +52,9 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::MinFailed
         | C::Retry(_)
         | C::RetryExitCodes
+        | C::Stall
+        | C::ResumeExitCodes
+        | C::ResumeVariables
         | C::RetryVerdicts
         | C::RetryMemory
         | C::RetryBackoff

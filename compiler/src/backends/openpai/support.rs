@@ -36,6 +36,15 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::RetryVerdicts => {
             none("OpenPAI uses its own table of exit codes; leave `on` out for this target")
         }
+        Capability::Stall => none(
+            "nothing there reads the counters of a task; write `timeout`, or let the program watch itself",
+        ),
+        Capability::ResumeExitCodes => {
+            none("OpenPAI uses its own table of exit codes; leave `exit_codes` out for this target")
+        }
+        Capability::ResumeVariables => none(
+            "a task of OpenPAI does not learn which attempt it is; resume if `$JOBC_CHECKPOINT_DIR` has a checkpoint",
+        ),
         Capability::RetryMemory => none(
             "a task of OpenPAI has the same memory in each attempt; raise `resources.memory`, or leave `memory` out of `retry`",
         ),

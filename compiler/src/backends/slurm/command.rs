@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use jobc_schema::plan::{CommandPlan, EnvPlan, GpuAmount, Piece, RolePlan, Text};
+use jobc_schema::preemption::{ATTEMPT, RESUME};
 use jobc_schema::shell::quote;
 
 use crate::backend::signals::{self, Way};
@@ -42,7 +43,8 @@ pub(super) fn of(parts: &Parts<'_>, role: &RolePlan) -> Result<Command, &'static
         own.push(format!("{name}={word}"));
         Ok(())
     };
-    for (name, value) in role.provided_env.iter().filter(|(name, _)| !role.env.contains_key(*name)) {
+    let is_counted = |name: &str| [ATTEMPT, RESUME].contains(&name) || role.env.contains_key(name);
+    for (name, value) in role.provided_env.iter().filter(|(name, _)| !is_counted(name)) {
         add(name, value)?;
     }
     for (name, value) in &role.env {

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use jobc_schema::plan::{CODE, EnvPlan, ImageSource};
+use jobc_schema::plan::{CODE, EnvPlan, ImageSource, PreemptionPlan};
 use jobc_schema::shell::quote;
 use jobc_schema::target::SlurmContainer;
 
@@ -18,6 +18,24 @@ use super::{code, contained, run, step};
 
 /// The maximum length of a line of the script that jobc breaks.
 const WIDTH: usize = 100;
+
+/// The number of the attempt, which Slurm counts.
+const ATTEMPT: &str = "export JOBC_ATTEMPT=$((${SLURM_RESTART_COUNT:-0} + 1)) JOBC_RESUME=\n[ \"$JOBC_ATTEMPT\" = 1 ] || JOBC_RESUME=1\n";
+
+/// Has Slurm start a job again that had to leave. An end in the time that a preemption leaves would be that of the job.
+fn resume(preemption: &PreemptionPlan, out: &mut String) {
+    out.push_str("# A job that had to leave is started again. This ends the script, too.\n");
+    out.push_str(
+        "left=$(scontrol show job -o \"$SLURM_JOB_ID\" 2>/dev/null | grep -c ' PreemptTime=[0-9]')\n",
+    );
+    let by_code: Vec<String> =
+        preemption.exit_codes.iter().map(|code| format!("[ \"$code\" = {code} ] || ")).collect();
+    let _ = writeln!(
+        out,
+        "if {}[ \"$left\" = 1 ]; then scontrol requeue \"$SLURM_JOB_ID\" && sleep 60; fi",
+        by_code.concat()
+    );
+}
 
 /// What follows the header of a script. `retries` is how often Slurm may start the job again after a failure.
 pub(super) fn body(parts: &Parts<'_>, direct: &Direct<'_>, retries: u32) -> String {
@@ -36,13 +54,20 @@ pub(super) fn body(parts: &Parts<'_>, direct: &Direct<'_>, retries: u32) -> Stri
         contained::prepare(parts, direct.role, code, &mut out);
     }
     exports(&direct.command.exports, &mut out);
-    if retries == 0 && !is_jobc {
+    let preemption = parts.job.preemption.as_ref();
+    if preemption.is_some() && !is_jobc {
+        out.push_str(ATTEMPT);
+    }
+    if retries == 0 && preemption.is_none() && !is_jobc {
         let _ = writeln!(out, "exec {command}");
         return out;
     }
     let _ = writeln!(out, "{command}\ncode=$?");
     if is_jobc {
         out.push_str("rm -rf \"$bundles\"\n");
+    }
+    if let Some(preemption) = preemption {
+        resume(preemption, &mut out);
     }
     if retries == 0 {
         out.push_str("exit \"$code\"\n");

@@ -116,6 +116,7 @@ pub(super) fn request(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>
     let is_direct = matches!(of(parts, groups, group), Form::Direct(_));
     Request {
         retries: header::job_retries(group, is_direct),
+        resumes: parts.job.preemption.is_some(),
         limit: limit::of(parts.job, group, is_direct),
         // What Slurm runs in containers of its own gets the signal by itself.
         tells_script: !is_direct && parts.container() != SlurmContainer::Oci,

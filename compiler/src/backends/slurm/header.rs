@@ -25,6 +25,8 @@ pub(super) struct Line {
 pub(super) struct Request {
     /// How often it may be started again.
     pub retries: u32,
+    /// Whether it is started again whenever it has to leave.
+    pub resumes: bool,
     /// Its time limit.
     pub limit: Option<Limit>,
     /// Whether the signal before the end is for the script, which tells its tasks.
@@ -208,9 +210,10 @@ impl Lines {
         let passed = exported(job);
         let export = if passed.is_empty() { "NONE".to_owned() } else { passed.join(",") };
         self.push(&format!("--export={export}"), PartSource::Default("the caller's variables stay there"));
-        if request.retries > 0 {
-            self.push("--requeue", spec(&root.key("retry")));
-            self.push("--open-mode=append", spec(&root.key("retry")));
+        if request.retries > 0 || request.resumes {
+            let at = root.key(if request.resumes { "preemption" } else { "retry" });
+            self.push("--requeue", spec(&at));
+            self.push("--open-mode=append", spec(&at));
         } else {
             // Many clusters requeue a job after a node failure.
             self.push("--no-requeue", PartSource::Default("without `retry` a job runs once"));
@@ -257,9 +260,10 @@ impl Lines {
             self.push(&format!("--time={}", limit.seconds.div_ceil(60)), spec(&limit.from));
         }
         let grace = component.roles.iter().map(|role| role.grace_period_seconds).max().unwrap_or(30);
-        if is_first && grace != 30 {
+        if is_first && (grace != 30 || request.resumes) {
             let receiver = if request.tells_script { "B:" } else { "" };
-            self.push(&format!("--signal={receiver}TERM@{grace}"), spec(&at.key("grace_period")));
+            let from = if request.resumes { root.key("preemption") } else { at.key("grace_period") };
+            self.push(&format!("--signal={receiver}TERM@{grace}"), spec(&from));
         }
         self.setting("partition", settings.partition.as_ref(), "partition");
         self.setting("account", settings.account.as_ref(), "account");

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use jobc_schema::plan::{EnvPlan, FileContent, FilePlan, GpuAmount, RolePlan, Text};
+use jobc_schema::preemption::{ATTEMPT, RESUME};
 use jobc_schema::shell::quote;
 use jobc_schema::target::SlurmContainer;
 
@@ -59,7 +60,8 @@ impl Script<'_> {
             );
         }
         for (name, value) in &role.provided_env {
-            if !role.env.contains_key(name) {
+            // The supervisor counts attempts.
+            if !role.env.contains_key(name) && ![ATTEMPT, RESUME].contains(&name.as_str()) {
                 export(name, &self.provided(value), out);
             }
         }

@@ -175,6 +175,22 @@ fn rest(
         C::RetryMemory => none(
             "a step has the memory that the Slurm job asked for; raise `resources.memory`, or leave `memory` out of `retry`",
         ),
+        C::Stall => none(
+            "nothing of jobc reads the counters of tasks on the nodes; write `timeout`, or let the program watch itself, as `TORCH_NCCL_ASYNC_ERROR_HANDLING` does",
+        ),
+        C::ResumeExitCodes => Support::Full,
+        C::ResumeVariables if matches!(container, SlurmContainer::Jobc | SlurmContainer::Oci) => lossy(
+            "the variables of a bundle are the same in each attempt; resume if `$JOBC_CHECKPOINT_DIR` has a checkpoint",
+        ),
+        C::ResumeVariables => Support::Full,
+        C::RetryDisruptions
+            if job.preemption.is_some() && job.roles.iter().all(|role| role.retry.max == 0) =>
+        {
+            Support::Full
+        }
+        C::RetryDisruptions if job.preemption.is_some() => lossy(
+            "`SLURM_RESTART_COUNT` also counts what the cluster does to a job; write `max: 0`, or leave `retry` out",
+        ),
         C::RetryDisruptions => lossy(
             "`SLURM_RESTART_COUNT` also counts what the cluster does to a job; leave `disruptions` out for this target",
         ),

@@ -195,6 +195,9 @@ fn misspelled<'r>(role: &'r RoleView<'_>, name: &str) -> Option<Result<&'r str, 
         "JOBC_RANK" | "JOBC_WORLD_SIZE" | "JOBC_HOSTFILE" => Some(Err(
             "it is set in the roles of `distributed`; `JOBC_INDEX` and `JOBC_INSTANCES` are set in all",
         )),
+        "JOBC_ATTEMPT" | "JOBC_RESUME" | "JOBC_CHECKPOINT_DIR" => Some(Err(
+            "write `preemption: {checkpoint: OUTPUT}` in the job, with an output that the role mounts",
+        )),
         _ if name.starts_with("JOBC_PORT_") => {
             Some(Err("declare the port under `resources: {ports: …}` of the role"))
         }

@@ -12,14 +12,21 @@ use super::keys::below;
 
 /// The durations of a job.
 pub(super) fn job(root: &Node, report: &mut Report<'_>) {
-    for path in [&["timeout"][..], &["grace_period"], &["retry", "backoff"], &["idle", "after"]] {
+    for path in [
+        &["timeout"][..],
+        &["grace_period"],
+        &["preemption", "grace"],
+        &["retry", "backoff"],
+        &["stall", "after"],
+        &["idle", "after"],
+    ] {
         check(&Pointer::ROOT, root, path, DURATION, report);
     }
 }
 
 /// The amounts and durations of a role.
 pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
-    for path in [&["timeout"][..], &["grace_period"], &["retry", "backoff"]] {
+    for path in [&["timeout"][..], &["grace_period"], &["retry", "backoff"], &["stall", "after"]] {
         check(at, role, path, DURATION, report);
     }
     for key in ["delay", "every", "try_timeout", "timeout"] {

@@ -18,6 +18,8 @@ pub(super) fn job(root: &Node, report: &mut Report<'_>) {
         &["retry", "on_exit_codes"],
         &["retry", "never_on_exit_codes"],
         &["retry", "on"],
+        &["preemption", "exit_codes"],
+        &["stall", "signs"],
         &["image", "secrets"],
     ] {
         twice(&Pointer::ROOT, root, path, report);
@@ -26,13 +28,14 @@ pub(super) fn job(root: &Node, report: &mut Report<'_>) {
 
 /// The lists of a role.
 pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
-    let paths: [&[&str]; 10] = [
+    let paths: [&[&str]; 11] = [
         &["needs"],
         &["data"],
         &["outputs"],
         &["retry", "on_exit_codes"],
         &["retry", "never_on_exit_codes"],
         &["retry", "on"],
+        &["stall", "signs"],
         &["resources", "gpu", "capabilities"],
         &["resources", "gpu", "model"],
         &["security", "capabilities", "add"],

@@ -9,10 +9,21 @@ use crate::suggest;
 use super::super::expression;
 use super::super::report::Report;
 
+/// Checks the signal of the contract of a job.
+pub(super) fn job(root: &Node, report: &mut Report<'_>) {
+    if let Some(preemption) = root.get("preemption") {
+        check(&Pointer::ROOT.key("preemption"), preemption, "signal", report);
+    }
+}
+
 /// Checks the signal that stops a role's tasks.
 pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
-    let Some(text) = role.get("stop_signal").and_then(Node::as_str) else { return };
-    let at = at.key("stop_signal");
+    check(at, role, "stop_signal", report);
+}
+
+fn check(at: &Pointer, parent: &Node, key: &str, report: &mut Report<'_>) {
+    let Some(text) = parent.get(key).and_then(Node::as_str) else { return };
+    let at = at.key(key);
     if expression::has(text) || report.is_refused(&at) || signal::number(text).is_some() {
         return;
     }

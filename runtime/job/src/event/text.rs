@@ -40,7 +40,7 @@ pub fn describe(event: &Event) -> String {
             after.map(|after| format!("after {}", format_duration(after))).unwrap_or_default()
         }
         Kind::NetworkChanged => text("why").or_else(|| text("by")).unwrap_or_default(),
-        Kind::NotReady | Kind::Stopping => text("why").unwrap_or_default(),
+        Kind::NotReady | Kind::Stopping | Kind::Stalled => text("why").unwrap_or_default(),
         Kind::Retried => listed(vec![next_attempt(event), text("why")]),
         Kind::Ended => {
             let code = number("exit_code").filter(|_| event.task.is_some());

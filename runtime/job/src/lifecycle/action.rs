@@ -50,6 +50,8 @@ pub enum Action {
         /// Why, as text.
         why: String,
     },
+    /// Nothing runs now, after [`Input::Suspend`](super::Input::Suspend).
+    Suspended,
     /// The job is ending: returned once, before the signals. Frozen tasks must be thawed, so that they can react.
     Stopping {
         /// Why, as text.

@@ -31,6 +31,7 @@ impl Lifecycle {
             self.start_created_tasks();
             self.create_tasks();
         }
+        self.check_suspended();
         self.check_finished();
     }
 

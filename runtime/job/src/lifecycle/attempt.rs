@@ -40,6 +40,7 @@ impl Lifecycle {
         }
         self.set_state(number, TaskState::Running);
         self.note_started(number);
+        self.progress[number].started_at = Some(time);
         let role = &self.roles[self.tasks[number].role];
         if let Some(timeout) = role.timeout {
             self.timers.set(Timer::Attempt(number), time + timeout);
@@ -87,6 +88,14 @@ impl Lifecycle {
         self.end_task(time, number, EndReason::Failed { cut: Cut::TimeLimit, why }, None);
     }
 
+    /// An attempt makes no progress.
+    pub(super) fn stalled(&mut self, time: Duration, number: TaskNumber, why: String, is_final: bool) {
+        if matches!(self.tasks[number].state, TaskState::Running | TaskState::Ready) {
+            self.progress[number].is_final = is_final;
+            self.end_task(time, number, EndReason::Failed { cut: Cut::Stall, why }, None);
+        }
+    }
+
     /// A process ended.
     pub(super) fn ended(
         &mut self,
@@ -129,12 +138,20 @@ impl Lifecycle {
                 None => why.clone(),
             });
         }
+        let is_resumed = !unstarted && self.asks_to_be_resumed(purpose.as_ref(), exit);
+        let task = &mut self.tasks[number];
+        if is_resumed {
+            let why = if purpose == Some(EndReason::Suspended) { "suspended" } else { "asks to be resumed" };
+            task.reason = Some(why.to_owned());
+        }
         let cut = match &purpose {
             Some(EndReason::Failed { cut, .. }) => Some(*cut),
-            _ => None,
+            _ => is_resumed.then_some(Cut::Preempted),
         };
         // What was ended because its role or job is over or is retried did not end by itself.
-        if !matches!(purpose, Some(EndReason::JobEnded | EndReason::Restart)) {
+        let has_no_verdict = matches!(purpose, Some(EndReason::JobEnded | EndReason::Restart))
+            || unstarted && purpose == Some(EndReason::Suspended);
+        if !has_no_verdict {
             let exit =
                 if purpose == Some(EndReason::Served) { Exit::Code(exit_code::SUCCEEDED) } else { exit };
             let ran_out = seen.oom_kills > 0 || task.reason.as_deref().is_some_and(says_out_of_memory);
@@ -155,9 +172,13 @@ impl Lifecycle {
             Some(EndReason::JobEnded) => self.set_state(number, TaskState::Stopped),
             Some(EndReason::Served) => self.succeeded(time, number),
             Some(EndReason::Restart) => self.set_state(number, TaskState::Retrying),
+            Some(EndReason::Suspended) if is_resumed || unstarted => self.suspended(number),
+            None if is_resumed => self.resume(time, number),
             Some(EndReason::Failed { .. }) => self.failed(time, number, exit_code::TIMED_OUT, false),
-            None if exit == Exit::Code(0) && !unstarted => self.succeeded(time, number),
-            None => self.failed(time, number, exit.code(), unstarted),
+            None | Some(EndReason::Suspended) if exit == Exit::Code(0) && !unstarted => {
+                self.succeeded(time, number);
+            }
+            None | Some(EndReason::Suspended) => self.failed(time, number, exit.code(), unstarted),
         }
     }
 
@@ -197,7 +218,7 @@ impl Lifecycle {
                         self.roles[self.tasks[number].role].queue.remove(&number);
                         self.succeeded(time, number);
                     }
-                    EndReason::Restart => {}
+                    EndReason::Restart | EndReason::Suspended => {}
                     EndReason::JobEnded | EndReason::Failed { .. } => {
                         self.set_state(number, TaskState::Stopped);
                     }
@@ -248,7 +269,7 @@ fn set_end_reason(set: &mut Option<EndReason>, purpose: EndReason) {
     let stays = matches!(
         (&*set, &purpose),
         (Some(EndReason::Failed { .. } | EndReason::Served), EndReason::JobEnded)
-            | (Some(_), EndReason::Failed { .. })
+            | (Some(_), EndReason::Failed { .. } | EndReason::Suspended)
     );
     if !stays {
         *set = Some(purpose);

@@ -9,7 +9,7 @@ use super::outcome::Outcome;
 use super::role::Need;
 use super::task::{EndReason, RoleNumber, TaskNumber};
 use super::timers::Timer;
-use super::{Lifecycle, Phase, format};
+use super::{LEFT, Lifecycle, Phase, format};
 use jobc_place::exit_code;
 use jobc_place::job::End;
 use jobc_place::state::JobState;
@@ -97,6 +97,14 @@ impl Lifecycle {
         let next = "raise `timeout` of the job, or save checkpoints and continue from them";
         let outcome = Outcome::new(JobState::TimedOut, explanation, None).judged(Verdict::Timeout, next);
         self.end_job(time, outcome, None);
+    }
+
+    /// A task asks to be resumed, and the job leaves for it.
+    pub(super) fn leave(&mut self, time: Duration, number: TaskNumber) {
+        self.set_state(number, TaskState::Stopped);
+        let explanation = format!("stopped: `{}` asks to be resumed", self.tasks[number].id);
+        let outcome = Outcome::new(JobState::Stopped, explanation, Some(number));
+        self.end_job(time, Outcome { exit_code: LEFT, ..outcome }, None);
     }
 
     /// A request to stop the job.

@@ -43,6 +43,15 @@ pub enum Input {
         /// Why, as text.
         why: String,
     },
+    /// A task makes no progress, and its attempt is to be ended.
+    Stalled {
+        /// Which.
+        task: TaskNumber,
+        /// Why, as text.
+        why: String,
+        /// Whether no retry follows.
+        is_final: bool,
+    },
     /// A task's first process ended. The rest of its container is removed when this is reported.
     Ended {
         /// Which.
@@ -77,6 +86,10 @@ pub enum Input {
     Paused,
     /// Every task continues.
     Resumed,
+    /// A request to give the host's resources back: tasks are ended as by a stop, and [`Action::Suspended`] follows.
+    Suspend,
+    /// A suspended job has resources again: its tasks are resumed.
+    Readmitted,
     /// The job cannot continue, for a reason outside of its tasks: exit code 125.
     Broken {
         /// Why, as text.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jobc_schema::failure::Failure;
 use jobc_schema::role::RetryScope;
 
 use super::action::Action;
@@ -18,7 +19,7 @@ const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_mins(6);
 
 /// The wait before another attempt: the plan's before the second, and each time twice the last one.
-fn backoff_delay(first: Option<u64>, retries: u32) -> Duration {
+pub(super) fn backoff_delay(first: Option<u64>, retries: u32) -> Duration {
     let first = first.map_or(INITIAL_BACKOFF, Duration::from_secs);
     let factor = 2_u32.saturating_pow(retries.saturating_sub(1));
     first.saturating_mul(factor).min(MAX_BACKOFF.max(first))
@@ -27,45 +28,62 @@ fn backoff_delay(first: Option<u64>, retries: u32) -> Duration {
 impl Lifecycle {
     /// An attempt failed, with a code as the exit codes of `retry` see it.
     pub(super) fn failed(&mut self, time: Duration, number: TaskNumber, code: u8, unstarted: bool) {
+        if matches!(self.phase, Phase::Suspended { .. }) {
+            return self.suspended(number);
+        }
         let role = self.tasks[number].role;
         let retry = &self.roles[role].retry;
         let retries = match retry.scope {
             RetryScope::Task => self.progress[number].retries,
             RetryScope::Role => self.roles[role].retries,
-            RetryScope::Job => self.attempt - 1,
+            RetryScope::Job => self.attempt - 1 - self.resumes,
         };
         let kind = self.tasks[number].verdict.as_ref().and_then(|verdict| verdict.kind.failure());
-        if !matches!(self.phase, Phase::Running) || !retry.covers(code, kind) || retries >= retry.max {
+        // `stall: {action: restart}` retries what no list of `retry` names.
+        let is_restarted = kind == Some(Failure::Stall) && self.roles[role].restarts_stalls;
+        let is_covered = is_restarted || retry.covers(code, kind);
+        let is_final = self.progress[number].is_final;
+        if !matches!(self.phase, Phase::Running) || is_final || !is_covered || retries >= retry.max {
             return self.failed_for_good(time, number, unstarted);
         }
-        let (scope, backoff) = (retry.scope, backoff_delay(retry.backoff_seconds, retries + 1));
+        let backoff = backoff_delay(retry.backoff_seconds, retries + 1);
         if std::mem::take(&mut self.progress[number].ran_out) {
             // Instances of a role that is retried as a whole need the same.
+            let scope = retry.scope;
             let tasks =
                 if scope == RetryScope::Task { number..number + 1 } else { self.roles[role].tasks.clone() };
             tasks.for_each(|task| self.progress[task].growths += 1);
         }
+        self.try_again(time, number, backoff, true);
+    }
+
+    /// Another attempt of the task, of its role or of the job comes; it counts as a retry unless it resumes.
+    pub(super) fn try_again(&mut self, time: Duration, number: TaskNumber, backoff: Duration, counts: bool) {
+        let role = self.tasks[number].role;
+        let scope = self.roles[role].retry.scope;
         self.set_state(number, TaskState::Retrying);
         let attempt = match scope {
             RetryScope::Task => self.tasks[number].attempt + 1,
-            RetryScope::Role | RetryScope::Job => retries + 2,
+            RetryScope::Role => self.roles[role].retries + self.roles[role].resumes + 2,
+            RetryScope::Job => self.attempt + 1,
         };
         let why = format::attempt_end(&self.tasks[number]);
         self.actions.push(Action::Retried { scope, task: number, attempt, backoff, why });
         match scope {
             RetryScope::Task => {
-                self.progress[number].retries += 1;
+                self.progress[number].retries += u32::from(counts);
                 self.forget_attempt(number);
                 self.timers.set(Timer::TaskRetry(number), time + backoff);
             }
             RetryScope::Role => {
                 self.end_role(time, role);
-                self.roles[role].retries += 1;
+                *if counts { &mut self.roles[role].retries } else { &mut self.roles[role].resumes } += 1;
                 self.roles[role].due = false;
                 self.restarting.insert(role);
                 self.timers.set(Timer::RoleRetry(role), time + backoff);
             }
             RetryScope::Job => {
+                self.resumes += u32::from(!counts);
                 for role in 0..self.roles.len() {
                     self.end_role(time, role);
                 }
@@ -132,7 +150,7 @@ impl Lifecycle {
         }
         for role in &mut self.roles {
             role.open = false;
-            role.retries = 0;
+            (role.retries, role.resumes) = (0, 0);
             role.gang = None;
         }
         self.serving = self.progress.iter().any(|progress| progress.serves);

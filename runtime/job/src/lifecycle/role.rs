@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jobc_schema::plan::{CompletionPlan, JobPlan, Launch, RetryPlan, RolePlan};
 use jobc_schema::role::NeedState;
+use jobc_schema::stall::StallAction;
 
 use super::task::{RoleNumber, TaskNumber, TaskProgress};
 
@@ -26,6 +27,8 @@ pub(super) struct Role {
     /// The fewest instances of its elastic rendezvous, if it is a member of one.
     pub(super) elastic_min: Option<u32>,
     pub(super) retry: RetryPlan,
+    /// Whether an attempt that makes no progress is retried.
+    pub(super) restarts_stalls: bool,
     /// The time limit of an attempt.
     pub(super) timeout: Option<Duration>,
     pub(super) grace: Duration,
@@ -45,6 +48,8 @@ pub(super) struct Role {
     pub(super) counts: Counts,
     /// How often the whole role was retried.
     pub(super) retries: u32,
+    /// How often the whole role was resumed.
+    pub(super) resumes: u32,
     /// Whether the wait before its next attempt is over.
     pub(super) due: bool,
 }
@@ -155,6 +160,7 @@ pub(super) fn of_plan(plan: &JobPlan) -> Vec<Role> {
             completion: planned.completion,
             elastic_min: elastic_min.filter(|_| members.contains(&*planned.name)),
             retry: planned.retry.clone(),
+            restarts_stalls: planned.stall.as_ref().is_some_and(|stall| stall.action == StallAction::Restart),
             timeout: planned.timeout_seconds.map(Duration::from_secs),
             grace: Duration::from_secs(planned.grace_period_seconds),
             has_gpus: planned.gpus().is_some(),
@@ -166,6 +172,7 @@ pub(super) fn of_plan(plan: &JobPlan) -> Vec<Role> {
             gang: None,
             counts: Counts::default(),
             retries: 0,
+            resumes: 0,
             due: false,
         });
     }

@@ -1,5 +1,7 @@
 //! A task and its progress.
 
+use std::time::Duration;
+
 use jobc_container::process::Exit;
 use jobc_place::task::TaskState;
 use jobc_place::verdict::{Cut, Judgment};
@@ -48,6 +50,12 @@ pub(super) struct TaskProgress {
     pub(super) counted_by_gang: bool,
     /// How often it was retried automatically.
     pub(super) retries: u32,
+    /// Whether the failure of its latest attempt is final.
+    pub(super) is_final: bool,
+    /// How often it was resumed in a row, each time soon.
+    pub(super) quick_resumes: u32,
+    /// When its latest attempt was seen running.
+    pub(super) started_at: Option<Duration>,
     /// Whether its last attempt used up its memory, by the kernel's counter.
     pub(super) ran_out: bool,
     /// How often its memory has grown.
@@ -79,6 +87,8 @@ pub(super) enum EndReason {
     },
     /// Its role or job is retried.
     Restart,
+    /// Its job is suspended.
+    Suspended,
     /// It served, and those that it served have ended.
     Served,
     /// The job is over.

@@ -7,6 +7,7 @@ mod order;
 mod pauses;
 mod properties;
 mod readiness;
+mod resumes;
 mod retries;
 mod scale;
 mod serving;
@@ -92,7 +93,7 @@ fn over(usual: &Value, written: &Value) -> Value {
 ///
 /// A line is a time in seconds and what happened: `prepared`, `created TASK`, `started TASK`, `ready TASK`, `not-ready
 /// TASK why`, `not-started TASK code why`, `ended TASK code [note]` with a minus for a signal, `stop [grace]`, `interrupt`, `kill`,
-/// `pause`, `resume`, `broken why`, `tick`. `ROLE-*` is all of a role's tasks, one after another. Ticks that the job
+/// `pause`, `resume`, `suspend`, `readmitted`, `broken why`, `tick`. `ROLE-*` is all of a role's tasks, one after another. Ticks that the job
 /// asks for come by themselves.
 fn check(written: &Value, story: &str) -> String {
     let mut job = Lifecycle::new(&plan(written));
@@ -143,6 +144,7 @@ fn inputs(job: &Lifecycle, what: &str) -> Vec<Input> {
             code: code.parse().expect("a code"),
             why: note.to_owned(),
         }),
+        "stalled" => each(&|task| Input::Stalled { task, why: note.to_owned(), is_final: code == "final" }),
         "ended" => each(&|task| {
             let code: i32 = code.parse().expect("a code");
             let exit = u8::try_from(code).map_or(Exit::Signal(-code), Exit::Code);
@@ -157,6 +159,8 @@ fn inputs(job: &Lifecycle, what: &str) -> Vec<Input> {
         "kill" => vec![Input::Kill { why: "killed by jobc kill".to_owned() }],
         "pause" => vec![Input::Paused],
         "resume" => vec![Input::Resumed],
+        "suspend" => vec![Input::Suspend],
+        "readmitted" => vec![Input::Readmitted],
         "broken" => vec![Input::Broken { why: rest.to_owned() }],
         "tick" => vec![Input::Tick],
         _ => panic!("`{verb}` never happens"),
@@ -171,6 +175,7 @@ fn show(job: &Lifecycle, input: &Input) -> String {
         Input::Ready(task) => format!("ready {}", id(task)),
         Input::NotReady { task, why } => format!("not ready {}: {why}", id(task)),
         Input::NotStarted { task, code, why } => format!("not started {}: {code}, {why}", id(task)),
+        Input::Stalled { task, why, .. } => format!("stalled {}: {why}", id(task)),
         Input::Ended { task, exit, note, .. } => {
             let note = note.as_ref().map(|note| format!(", {note}")).unwrap_or_default();
             format!("ended {}: {exit:?}{note}", id(task))
@@ -179,7 +184,12 @@ fn show(job: &Lifecycle, input: &Input) -> String {
         Input::Interrupt { .. } => "interrupt".to_owned(),
         Input::Kill { .. } => "kill".to_owned(),
         Input::Broken { why } => format!("broken: {why}"),
-        Input::Prepared | Input::Paused | Input::Resumed | Input::Tick => format!("{input:?}").to_lowercase(),
+        Input::Prepared
+        | Input::Paused
+        | Input::Resumed
+        | Input::Suspend
+        | Input::Readmitted
+        | Input::Tick => format!("{input:?}").to_lowercase(),
     }
 }
 
@@ -204,6 +214,7 @@ fn output(job: &Lifecycle, now: Duration, what: &str, actions: &[Action]) -> Str
                     backoff.as_secs()
                 )
             }
+            Action::Suspended => "suspended".to_owned(),
             Action::Stopping { why } => format!("stopping: {why}"),
             Action::End(state, end) => {
                 let task = end.task.as_ref().map(|task| format!(", by {task}")).unwrap_or_default();

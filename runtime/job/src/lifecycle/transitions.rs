@@ -83,6 +83,7 @@ impl Lifecycle {
         let counts = &mut self.roles[self.tasks[number].role].counts;
         counts.started -= usize::from(std::mem::take(&mut progress.started));
         counts.ready -= usize::from(std::mem::take(&mut progress.ready));
+        progress.is_final = false;
         progress.start_requested = false;
         progress.counted_by_gang = false;
         progress.ending = None;

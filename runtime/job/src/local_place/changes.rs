@@ -30,11 +30,13 @@ fn text(event: &Event) -> Option<String> {
     let text = match event.event {
         Kind::Queued => waits(event)?,
         Kind::Scheduled => "has its resources".to_owned(),
+        Kind::Stalled => format!("makes no progress: {what}"),
         Kind::NotReady => format!("not ready: {what}"),
         Kind::Retried => format!("runs again: {what}"),
         Kind::NetworkChanged => format!("the network changed: {what}"),
         Kind::OomKilled => what,
         Kind::Paused => "paused".to_owned(),
+        Kind::Suspended => "suspended".to_owned(),
         Kind::Resumed => "resumed".to_owned(),
         // Tasks end one by one; what they ended the job with is in its own end.
         Kind::Ended if event.task.is_none() => event.detail["explanation"].as_str()?.to_owned(),

@@ -13,7 +13,7 @@ use super::sample_file::SampleFile;
 use crate::admission::ledger::Ledger;
 use crate::admission::overview;
 use crate::directory::Directory;
-use jobc_container::cgroup::{Cgroup, CgroupRecord, Meter};
+use jobc_container::cgroup::{Cgroup, CgroupRecord, Meter, Usage};
 use jobc_gpu::Host;
 use jobc_gpu::lease::Slot;
 use jobc_place::time::Time;
@@ -53,6 +53,8 @@ pub struct Sampler {
     max_open_files: usize,
     /// The tasks with processes that the kernel has killed for lack of memory since the last question, and how many.
     oom_kills: Vec<(TaskId, u64)>,
+    /// What tasks used by the latest samples.
+    latest: Vec<(TaskId, Usage)>,
     /// `idle` of the job.
     idle: Option<IdleWatch>,
 }
@@ -130,6 +132,7 @@ impl Sampler {
             next: Instant::now(),
             max_open_files: usize::try_from(files).unwrap_or(usize::MAX),
             oom_kills: vec![],
+            latest: vec![],
             idle: None,
         }
     }
@@ -205,6 +208,11 @@ impl Sampler {
         std::mem::take(&mut self.oom_kills)
     }
 
+    /// What each running task has used, by the samples since the last call.
+    pub fn take_latest(&mut self) -> Vec<(TaskId, Usage)> {
+        std::mem::take(&mut self.latest)
+    }
+
     /// When to call [`Self::sample`] next; never while nothing runs.
     pub fn next(&self) -> Option<Instant> {
         (!self.tasks.is_empty()).then_some(self.next)
@@ -231,6 +239,7 @@ impl Sampler {
             self.tasks.iter().filter(|task| task.by_processes).map(|task| task.process).collect();
         let by_processes = processes::read(&asked);
         let mut samples = vec![];
+        self.latest.clear();
         for watched in &mut self.tasks {
             let processes = by_processes.get(&watched.process);
             let mut sample = watched.sample(time, self.gpus.as_ref(), processes);
@@ -239,6 +248,7 @@ impl Sampler {
                 watched.peak = watched.peak.max(processes.usage.memory.unwrap_or(0));
                 sample.usage.memory_peak = sample.usage.memory_peak.map(|peak| peak.max(watched.peak));
             }
+            self.latest.push((watched.task.clone(), sample.usage));
             let kills = sample.usage.oom_kills.unwrap_or(0);
             if kills > watched.oom_kills {
                 watched.oom_kills = kills;
@@ -323,7 +333,6 @@ fn processor_time() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jobc_container::cgroup::Usage;
 
     fn watched() -> SampledTask {
         let group = Cgroup::open(CgroupRecord::default());

@@ -41,6 +41,18 @@ pub(super) fn unshare_ipc() -> Result<OwnedFd> {
 const HELP: &str =
     "`jobc doctor` shows what this host allows; /proc/sys/user/max_net_namespaces may be reached";
 
+/// Does some work in the network namespace of a process.
+///
+/// # Errors
+///
+/// An unprivileged user cannot enter it from outside of its user namespace.
+pub(crate) fn in_namespace_of<T: Send>(pid: u32, work: impl FnOnce() -> T + Send) -> Result<T> {
+    let path = format!("/proc/{pid}/ns/net");
+    let namespace = rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| Error::system(format!("open `{path}`"), errno))?;
+    in_new_thread(|| enter(&namespace).map(|()| work()))
+}
+
 /// Moves this thread to an existing network namespace.
 pub(super) fn enter(namespace: &OwnedFd) -> Result<()> {
     Linux

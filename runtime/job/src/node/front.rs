@@ -20,6 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::allocation::{ask, base};
 use super::run::{RunDirectory, variable};
 use crate::control::{Request, Response, write_line};
+use crate::lifecycle::LEFT;
 use jobc_place::exit_code;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::signals::{Signal, Signals};
@@ -82,8 +83,9 @@ fn supervise(path: &Path, run: Option<&str>) -> Result<u8> {
     let nodes = std::env::var("SLURM_JOB_NODELIST").unwrap_or_default();
     directory.note(&format!("started {restarts} {number} {nodes}"));
     let is_requeued = |role: &RolePlan| role.retry.scope == RetryScope::Job && role.retry.max > 0;
-    let may_start_again = job.roles.iter().any(is_requeued);
-    let mut front = Front { directory, signals, is_stopping: false, may_start_again };
+    let resumes = job.preemption.is_some();
+    let may_start_again = resumes || job.roles.iter().any(is_requeued);
+    let mut front = Front { directory, signals, is_stopping: false, may_start_again, resumes };
     let code = front.run(path)?;
     front.end(&number, code);
     Ok(code)
@@ -119,6 +121,8 @@ struct Front {
     is_stopping: bool,
     /// Whether the Slurm job has `--requeue`.
     may_start_again: bool,
+    /// Whether it is started again whenever it has to leave.
+    resumes: bool,
 }
 
 impl Front {
@@ -175,9 +179,12 @@ impl Front {
     fn end(&self, number: &str, code: u8) {
         let show = || ask("scontrol", &["show", "job", number, "--oneliner"]).unwrap_or_default();
         // A preemption tells the tasks alone, which may then end by themselves.
+        let has_left = code == LEFT && self.resumes;
         let is_asked = self.is_stopping || self.may_start_again || code == super::LOST;
         let mut shown = if is_asked { show() } else { String::new() };
-        let is_preempted = is_preempted(&shown) && !self.directory.is_stopped();
+        // Slurm announces the end of the time limit to the script of a job that still runs.
+        let is_late = self.resumes && self.is_stopping && field(&shown, " JobState=") == Some("RUNNING");
+        let is_preempted = (has_left || is_late || is_preempted(&shown)) && !self.directory.is_stopped();
         // When a node fails, Slurm ends the job in a moment.
         for _ in 0..10 {
             if code != super::LOST || self.is_stopping || field(&shown, " JobState=") != Some("RUNNING") {

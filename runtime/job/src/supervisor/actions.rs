@@ -122,6 +122,11 @@ impl Supervisor {
                 }
                 None
             }
+            Action::Suspended => {
+                self.journal.job_event(EventKind::Suspended, json!({}));
+                self.give_back();
+                None
+            }
             Action::End(state, end) => {
                 self.end = Some((state, end));
                 None
@@ -203,6 +208,7 @@ impl Supervisor {
                 if let Some(watch) = &mut self.rendezvous {
                     watch.begin(self.lifecycle.attempt());
                 }
+                self.watch_progress(task);
                 let now = Time::now();
                 self.journal.task_mut(task).started = Some(now);
                 self.journal.record_mut().started.get_or_insert(now);
@@ -243,6 +249,7 @@ impl Supervisor {
     pub(super) fn handle_exit(&mut self, task: TaskNumber) {
         self.drain_output(task);
         self.prober.unwatch(task);
+        self.stalls.end(task);
         let Some(mut attempt) = self.attempts.remove(&task) else { return };
         let layers = attempt.process.take_layers();
         let role = self.lifecycle.tasks()[task].role;
@@ -401,6 +408,8 @@ impl Supervisor {
                 self.step(Input::Stop { grace, why: "stopped".to_owned() });
             }
             Request::Kill { signal, tasks } => return self.kill(signal, &tasks),
+            Request::Suspend {} => return self.suspend(),
+            Request::Resume {} if self.lifecycle.state() == JobState::Suspended => self.resume_suspended(),
             Request::Pause {} => return self.freeze(true),
             Request::Resume {} => return self.freeze(false),
         }

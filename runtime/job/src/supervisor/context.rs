@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jobc_schema::plan::{ImageSource, JobPlan};
+use jobc_schema::preemption::{ATTEMPT, RESUME};
 
 use super::message::FileNumber;
 use crate::directory::Directory;
@@ -123,6 +124,7 @@ impl JobContext {
         task: TaskNumber,
         id: &TaskId,
         directory: &Path,
+        attempt: u32,
         memory_bytes: Option<u64>,
     ) -> Result<(TaskBundle, Option<OwnedFd>)> {
         let provided =
@@ -138,6 +140,10 @@ impl JobContext {
         if changed && let Some(process) = spec.process_mut() {
             process.set_terminal(Some(true));
         }
+        if let Some(process) = spec.process_mut().as_mut().filter(|_| self.plan.preemption.is_some()) {
+            changed |= attempt > 1;
+            tell_attempt(process.env_mut().get_or_insert_default(), attempt);
+        }
         if let Some(bytes) = memory_bytes {
             changed |= set_memory(spec, bytes);
         }
@@ -150,6 +156,16 @@ impl JobContext {
             })?;
         }
         Ok((given, console))
+    }
+}
+
+/// Tells a program that it is another attempt.
+fn tell_attempt(env: &mut Vec<String>, attempt: u32) {
+    if attempt > 1 {
+        for (name, value) in [(ATTEMPT, attempt.to_string()), (RESUME, "1".to_owned())] {
+            env.retain(|variable| variable.split('=').next() != Some(name));
+            env.push(format!("{name}={value}"));
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use crate::event::Kind as EventKind;
 use crate::lifecycle::TaskNumber;
 use crate::ready::Report;
 use crate::record::Claim;
+use crate::stall::examine::{Examination, ExamineRequest};
 use jobc_sys::error::Result;
 
 /// A message of a thread to the event loop.
@@ -22,6 +23,8 @@ pub(super) enum Message {
     Preparation(PreparationEvent),
     /// Data, roots and network are ready, or the error.
     Prepared(Result<Box<PreparedHost>>),
+    /// A suspended job has its resources again, or the error.
+    Readmitted(Result<Box<PreparedHost>>),
     /// An attempt was created, or the error.
     Created {
         /// Whose.
@@ -33,6 +36,8 @@ pub(super) enum Message {
     },
     /// A task was found ready, or not.
     Readiness(Report),
+    /// Tasks that make no progress were looked at.
+    Examined(ExamineRequest, Examination),
     /// The resources of an attempt were removed.
     Removed {
         /// Whose.

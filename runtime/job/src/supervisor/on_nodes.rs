@@ -108,7 +108,7 @@ impl Supervisor {
             attended: true,
             ..Submission::default()
         };
-        let lifecycle = Lifecycle::new(&plan);
+        let lifecycle = Lifecycle::leaving(&plan);
         let journal = Journal::create(&directory, first_record(&directory, &submission, &plan, &lifecycle))?;
         let context = Arc::new(JobContext {
             containers: Store::new(directory.containers().root()),
@@ -129,6 +129,7 @@ impl Supervisor {
         let tasks: Arc<dyn TaskSpawner> = Arc::new(StepSpawner {
             stop_signals: StepSpawner::stop_signals(&context.plan),
             tasks: lifecycle.tasks().len(),
+            tells_attempt: context.plan.preemption.is_some(),
             run: Arc::clone(&run),
             steps,
             allocation,

@@ -33,9 +33,15 @@ impl Supervisor {
                 }
             }
         };
+        let mut wrote = false;
         let left = attempt.read(stream, &self.poll, &mut self.buffer, &mut |bytes| {
+            wrote |= !bytes.is_empty();
             failed = log.write(number, STREAMS[stream], bytes, &mut seen).err().or(failed.take());
         });
+        if wrote {
+            self.note_output(task);
+        }
+        let Some(attempt) = self.attempts.get_mut(&task) else { return left };
         let reports = attempt.process.take_reports();
         for (name, found) in numbers {
             self.note_number(task, number, &name, found);

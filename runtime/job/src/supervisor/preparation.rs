@@ -56,11 +56,34 @@ pub(super) fn start(share: &Arc<JobContext>, admission: Admission, mail: &Sender
     })
 }
 
+/// Begins to wait for resources for a suspended job; [`Message::Readmitted`] is its end.
+pub(super) fn readmit(
+    share: &Arc<JobContext>,
+    mut prepared: PreparedHost,
+    mail: &Sender<Message>,
+) -> JoinHandle<()> {
+    let (share, mail) = (Arc::clone(share), mail.clone());
+    std::thread::spawn(move || {
+        let preparation = Preparation { share: &share, mail: &mail };
+        let admitted = preparation.readmit(&mut prepared.admission);
+        mail.send(Message::Readmitted(admitted.map(|()| Box::new(prepared))));
+    })
+}
+
 impl Preparation<'_> {
+    fn readmit(&self, admission: &mut Admission) -> Result<()> {
+        let gpus = self.wait_for_resources(admission, true)?;
+        let gpus = self.serve_gpus(admission, gpus)?;
+        if let (Some(had), Some(gpus)) = (self.share.gpus(), gpus) {
+            had.replace(gpus);
+        }
+        Ok(())
+    }
+
     fn carry_out(&self, mut admission: Admission) -> Result<PreparedHost> {
         self.wait_for_start()?;
         let slot = self.wait_for_slot()?;
-        let gpus = self.wait_for_resources(&mut admission)?;
+        let gpus = self.wait_for_resources(&mut admission, self.share.submission.queue)?;
         let gpus = self.serve_gpus(&admission, gpus)?;
         self.provide(gpus)?;
         self.create_network()?;
@@ -117,7 +140,7 @@ impl Preparation<'_> {
         }
     }
 
-    fn wait_for_resources(&self, admission: &mut Admission) -> Result<HostGpus> {
+    fn wait_for_resources(&self, admission: &mut Admission, queue: bool) -> Result<HostGpus> {
         let JobContext { plan, directory, submission, .. } = self.share;
         let (machine, inventory) = self.detect_gpus();
         let means = SharingSupport::of(&machine, &inventory);
@@ -125,7 +148,7 @@ impl Preparation<'_> {
         let capacity = Capacity::of_host(&directory.state)?.with_gpus(inventory);
         let mut reported = None;
         loop {
-            match admission.request(plan, &demands, &capacity, submission.queue)? {
+            match admission.request(plan, &demands, &capacity, queue)? {
                 AdmissionOutcome::Admitted => {
                     demands.notes.iter().chain(&admission.notes(&capacity)).for_each(|note| self.note(note));
                     self.event(EventKind::Scheduled, json!({ "claim": admission.claim() }));

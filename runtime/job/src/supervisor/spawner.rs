@@ -21,6 +21,7 @@ use super::message::{Message, PendingTask};
 use super::program_error;
 use crate::discarded::{ExpectedLayers, WrittenLayers};
 use crate::lifecycle::TaskNumber;
+use crate::stall::examine::ExamineRequest;
 use jobc_container::bundle::Bundle;
 use jobc_container::cgroup::UnenforcedLimit;
 use jobc_container::container::Container;
@@ -56,6 +57,8 @@ pub(super) enum SpawnerRequest {
         /// The attempt.
         attempt: u32,
     },
+    /// Look at tasks that make no progress.
+    Examine(ExamineRequest),
     /// Remove what an attempt has left, and read the metrics in its files for the last time.
     Remove {
         /// The task's number.
@@ -150,6 +153,10 @@ fn carry_out(tasks: &dyn TaskSpawner, share: &JobContext, work: SpawnerRequest) 
         SpawnerRequest::ReadNumbers { task, id, attempt } => {
             Message::Numbers { task, attempt, numbers: share.read_numbers(&id) }
         }
+        SpawnerRequest::Examine(request) => {
+            let examination = request.carry_out(&share.containers);
+            Message::Examined(request, examination)
+        }
         SpawnerRequest::Remove { task, id, container, layers } => {
             let numbers = share.read_numbers(&id);
             let home = std::env::var_os("HOME").map(PathBuf::from);
@@ -188,7 +195,7 @@ fn create_container(
 ) -> Result<PendingTask> {
     let name = container_name(share, id, attempt)?;
     let begun = create::reserve(&share.containers, &name)?;
-    let (mut given, console) = share.allocate(task, id, begun.directory(), memory_bytes)?;
+    let (mut given, console) = share.allocate(task, id, begun.directory(), attempt, memory_bytes)?;
     share.mount_subpaths(id, &mut given.bundle)?;
     let machine = |what: &'static str| move |errno| Error::system(what, errno);
     let (held, hold) = pipe_with(PipeFlags::CLOEXEC).map_err(machine("create a pipe"))?;

@@ -10,6 +10,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 
 use jobc_schema::plan::JobPlan;
+use jobc_schema::preemption::{ATTEMPT, RESUME};
 use jobc_schema::steps::StepsPlan;
 use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -44,9 +45,18 @@ pub(super) struct StepSpawner {
     pub(super) stop_signals: BTreeMap<String, Signal>,
     /// How many tasks there are.
     pub(super) tasks: usize,
+    /// Whether tasks are told which attempt they are.
+    pub(super) tells_attempt: bool,
 }
 
 impl StepSpawner {
+    /// The variables of an attempt, over all starts of the Slurm job.
+    fn variables_of(&self, attempt: u32) -> Vec<(&'static str, String)> {
+        let resume = if attempt > 1 { "1" } else { "" };
+        let variables = vec![(ATTEMPT, attempt.to_string()), (RESUME, resume.to_owned())];
+        if self.tells_attempt { variables } else { vec![] }
+    }
+
     /// The stop signals of a job's roles.
     pub(super) fn stop_signals(job: &JobPlan) -> BTreeMap<String, Signal> {
         let signal = |text: &Option<String>| {
@@ -77,6 +87,7 @@ impl TaskSpawner for StepSpawner {
             .env("jobc_task", id.to_string())
             .env("jobc_addresses", &self.addresses)
             .env("jobc_log", if number > 1 { format!(".{number}.log") } else { ".log".to_owned() })
+            .envs(self.variables_of(number))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

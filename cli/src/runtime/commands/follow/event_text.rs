@@ -65,6 +65,7 @@ fn event_line(event: &Event) -> Option<(Tone, String)> {
         Kind::Started => " started".to_owned(),
         Kind::Ready => " ready".to_owned(),
         Kind::NotReady => format!(" is {details}"),
+        Kind::Stalled => return Some((Tone::Failure, format!(" makes no progress: {details}"))),
         // Its end has the reason.
         Kind::Retried => format!(" is retried: {}", escape_control(&next_attempt(event)?)),
         // A permanent change is also a note in the record, which is printed as well.
@@ -75,6 +76,7 @@ fn event_line(event: &Event) -> Option<(Tone, String)> {
             format!("the uplink of the job network is restored: {details}")
         }
         Kind::Paused => "paused".to_owned(),
+        Kind::Suspended => "suspended".to_owned(),
         Kind::Resumed => "resumed".to_owned(),
         Kind::Stopping => return Some(stopping_line(event, &details)),
         // The end of the job is printed last, from its record.

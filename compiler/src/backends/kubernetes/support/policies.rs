@@ -60,7 +60,11 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
         Capability::StopSignal => stop_signal(job),
         Capability::MinFailed => role.map_or(Full, |role| min_failed(job, role)),
         Capability::Retry(scope) => role.map_or(Full, |role| retry(job, role, scope)),
-        Capability::RetryDisruptions => role.map_or(Full, |role| disruptions(job, role)),
+        Capability::RetryDisruptions => match role {
+            Some(role) => disruptions(job, role),
+            // `preemption` is that of all roles.
+            None => job.roles.iter().map(|role| disruptions(job, role)).find(|one| *one != Full).unwrap_or(Full),
+        },
         Capability::RetryBackoff => Lossy(
             "Kubernetes waits 10s, 20s, 40s and so on up to 6m before a retry, and JobSet does not wait; the time cannot be set"
                 .to_owned(),
@@ -209,13 +213,34 @@ fn retry(job: &JobPlan, role: &RolePlan, scope: RetryScope) -> Support {
     Full
 }
 
+/// Whether an attempt that ends with an exit code can be resumed without counting, where exit codes can be told apart.
+pub(super) fn resume_exit_codes(codes: Option<Support>, job: &JobPlan) -> Support {
+    let is_coded = |role: &&RolePlan| restarts_by_jobset(job, role) && role.retry.has_final_codes();
+    match codes {
+        Some(Support::None(why)) => Support::None(why),
+        _ if !has_failure_policy(job) => none(
+            "only Jobs and JobSets restart by exit code without counting; write `kind: job` or `jobset` for the target, or `retry`",
+        ),
+        _ => match job.roles.iter().find(is_coded) {
+            Some(role) => none(format!(
+                "a JobSet cannot tell these codes from those of `{}`, which are final; leave one of both out",
+                role.retry.codes_key()
+            )),
+            None => Full,
+        },
+    }
+}
+
+fn has_failure_policy(job: &JobPlan) -> bool {
+    matches!(shape(job), Shape::Job | Shape::IndexedJob | Shape::JobSet | Shape::TrainJob)
+}
+
 /// Whether the kinds of failures that are retried can be told apart, where exit codes can be.
 pub(super) fn retry_verdicts(codes: Option<Support>, role: Option<&RolePlan>, job: &JobPlan) -> Support {
     let only_disruptions = |role: &RolePlan| role.retry.on == [Failure::Preempted, Failure::Node];
-    let has_policy = matches!(shape(job), Shape::Job | Shape::IndexedJob | Shape::JobSet | Shape::TrainJob);
     match codes {
         Some(Support::None(why)) => Support::None(why),
-        _ if has_policy && role.is_none_or(only_disruptions) => Full,
+        _ if has_failure_policy(job) && role.is_none_or(only_disruptions) => Full,
         _ => none(
             "Kubernetes tells only pods that a node or the scheduler ended from others; write `on: [node, preempted]`, or `on_exit_codes`",
         ),

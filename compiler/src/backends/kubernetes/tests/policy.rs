@@ -80,6 +80,27 @@ fn only_disruptions_may_be_retried() {
 }
 
 #[test]
+fn pods_that_leave_do_not_count() {
+    let mut changes = json!({"preemption": {"exit_codes": [85]}, "roles": {}});
+    changes["roles"]["main"] = json!({"retry": {"max": 0, "scope": "task", "disruptions": "ignore"}});
+    let rules = json!([
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+        {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [85]}}
+    ]);
+    assert_eq!(at(json!({}), &changes, "/spec/podFailurePolicy/rules"), rules);
+    assert_eq!(at(json!({}), &changes, "/spec/backoffLimit"), 0);
+    // The other ranks are restarted with it.
+    changes["roles"]["main"] =
+        json!({"instances": 2, "retry": {"max": 0, "scope": "job", "disruptions": "ignore"}});
+    let action = |number: u8| at(json!({"kind": "jobset"}), &changes, &path_of_rule(number));
+    assert_eq!((action(0), action(1)), (json!("FailJob"), json!("FailJob")));
+}
+
+fn path_of_rule(number: u8) -> String {
+    format!("/spec/replicatedJobs/0/template/spec/podFailurePolicy/rules/{number}/action")
+}
+
+#[test]
 fn an_exit_code_may_be_final() {
     check(
         json!({"retry": {"max": 1, "scope": "task", "never_on_exit_codes": [43, 42]}}),

@@ -91,6 +91,10 @@ impl Machine {
                         assert!(attempt <= retry.max + 1);
                     }
                 }
+                Action::Suspended => {
+                    assert!(self.seen.iter().all(|seen| *seen == TaskView::Nothing), "something is left");
+                    assert!(self.job.is_suspended());
+                }
                 Action::Stopping { .. } => {
                     assert!(!std::mem::replace(&mut self.stopping, true), "said twice");
                 }
@@ -269,7 +273,7 @@ impl Machine {
         self.reached[task][0] |= seen == TaskView::LetGo;
         let failed = matches!(
             progress.ending,
-            Some(EndReason::Failed { .. } | EndReason::Restart | EndReason::JobEnded)
+            Some(EndReason::Failed { .. } | EndReason::Restart | EndReason::JobEnded | EndReason::Suspended)
         );
         let well = exit == Exit::Code(0) && !failed && seen != TaskView::Held
             || progress.ending == Some(EndReason::Served);
@@ -300,6 +304,7 @@ impl Machine {
                 }
                 Some(task) if self.signalled[task].is_some() => self.end(task, Exit::Signal(15)),
                 Some(task) => self.happen(task, 1),
+                None if self.job.is_suspended() => self.step(Input::Readmitted),
                 None => {
                     let tick = self.job.next_tick().expect("a job that is not over waits for something");
                     self.now = self.now.max(tick);
@@ -400,6 +405,8 @@ proptest! {
                 10 => machine.step(Input::Stop { grace: Some(Duration::from_secs(u64::from(choice))), why: "stopped".into() }),
                 11 => machine.step(Input::Kill { why: "killed".into() }),
                 12 => machine.step(Input::Broken { why: "no room".into() }),
+                41..=43 => machine.step(Input::Suspend),
+                44..=50 => machine.step(Input::Readmitted),
                 13..=40 => {
                     machine.now = match machine.job.next_tick() {
                         Some(tick) if choice % 2 == 0 => tick.max(machine.now),

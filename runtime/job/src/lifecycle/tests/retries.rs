@@ -197,3 +197,20 @@ fn a_stop_ends_the_wait_for_another_attempt() {
          2 stop"
     ));
 }
+
+#[test]
+fn an_attempt_that_makes_no_progress_is_ended() {
+    let story = "0 prepared
+         0 created main-0
+         0 started main-0
+         60 stalled main-0 again no log line, no CPU time
+         62 ended main-0 -15
+         63 created main-0
+         63 started main-0
+         99 stalled main-0 final no log line, no CPU time
+         100 ended main-0 0";
+    // No list of `retry` names it, but `stall` does.
+    let restart = json!({"after_seconds": 50, "signs": ["logs", "cpu"], "action": "restart"});
+    let retry = json!({"max": 2, "on": ["node"], "backoff_seconds": 1});
+    insta::assert_snapshot!(check(&json!({"roles": {"main": {"retry": retry, "stall": restart}}}), story));
+}

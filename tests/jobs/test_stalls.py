@@ -1,0 +1,168 @@
+"""Tests that tasks which make no progress are found, that the rank which stopped first is named, and that healthy ones are left alone."""
+
+import json
+import os
+import time
+
+import pytest
+
+from command_line import SECONDS, run_roles
+from gang import gang
+
+pytestmark = [pytest.mark.isolated, pytest.mark.duration(40)]
+everybody = pytest.mark.accounts("root", slow="range")
+
+# What rank 2 does in its third step, and what is seen of it.
+FAULTS = {
+    "stopped rank": ("os.kill(os.getpid(), signal.SIGSTOP)", "stopped by a signal"),
+    "hung rank": ("time.sleep(600)", "does not wait for another task"),
+}
+# NCCL's service as `ncclras` sees it: a report, and the end of the connection.
+RAS = r"""
+import socket, sys, threading, time
+def serve():
+    server = socket.create_server(("127.0.0.1", 28028))
+    while True:
+        with server.accept()[0] as client:
+            client.recv(4096)
+            client.sendall(b"Communicators... (0.00s)\nGroup  Comms Status  Ranks\n0  1  MISMATCH  4\nWarnings\n  MISMATCH: rank 2 has launched 17 operations, the others 18\n")
+threading.Thread(target=serve, daemon=True).start()
+print("step 1", flush=True)
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    pass
+print("end", flush=True)
+"""
+
+
+def begun(jobs, name, roles, **more):
+    path = jobs.directory / f"{name}.json"
+    path.write_text(json.dumps({"version": 1, "name": name, "image": "host", "roles": roles, **more}))
+    return jobs.run(str(path))
+
+
+def stalls(jobs, name):
+    lines = jobs.call("events", "--format", "json", name).stdout.splitlines()
+    return [event for event in map(json.loads, lines) if event["event"] == "stalled"]
+
+
+def wrote(fault, task, why):
+    """A row of the table in docs/guides/operate.md."""
+    if path := os.environ.get("WROTE"):
+        with open(path, "a") as rows:
+            rows.write(f"| {fault} | `{task}` | stall | {why} | |\n")
+
+
+@everybody
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_rank_that_stopped_first_is_named(all_jobs, fault):
+    what, seen = FAULTS[fault]
+    name = "stall-" + fault.replace(" ", "-")
+    begin = time.monotonic()
+    run = begun(all_jobs, name, gang(what, grace_period="1s"), stall={"after": "3s", "action": "fail"})
+    text, _ = run.communicate(timeout=60)
+    assert run.returncode == 1 and time.monotonic() - begin < 60, text
+    record = all_jobs.record(name)
+    verdict = record["end"]["verdict"]
+    assert record["end"]["task"] == "rank-2" and verdict["kind"] == "stall", record["end"]
+    [event] = stalls(all_jobs, name)
+    assert event["task"] == "rank-2" and seen in event["detail"]["why"], event
+    assert {"logs", "cpu"} <= set(event["detail"]["signs"]) and event["detail"]["action"] == "fail", event
+    # What was seen of all ranks is kept, and was there before anything was done.
+    with open(event["detail"]["file"]) as file:
+        kept = file.read()
+    assert kept.index("== rank-2") < kept.index("== rank-0") and kept.count("state ") >= 4, kept
+    wrote(fault, "rank-2", "; ".join(verdict["evidence"]))
+    all_jobs.call("rm", "--force", name)
+
+
+def test_a_restart_is_another_attempt(all_jobs):
+    """The job goes on by itself: the second attempt has no fault."""
+    fault = "os.path.exists('/w/once') or (open('/w/once', 'x').close(), os.kill(os.getpid(), signal.SIGSTOP))"
+    where = all_jobs.directory / "once"
+    where.mkdir()
+    role = gang(fault, grace_period="1s", retry={"max": 1, "backoff": "0s", "scope": "job"}, env={"STEPS": 8})
+    outputs = {"w": {"source": str(where), "mount": "/w"}}
+    _, record = run_roles(all_jobs, "stall-again", role, 0, "succeeded: .*", stall={"after": "3s", "action": "restart"}, outputs=outputs)
+    earlier = {task["task"]: [one.get("verdict", {}).get("kind") for one in task["earlier"]] for task in record["tasks"]}
+    assert earlier["rank-2"] == ["stall"] and earlier["rank-0"] == [None], earlier
+    all_jobs.call("rm", "--force", "stall-again")
+
+
+def test_a_slow_rank_is_reported_and_goes_on(all_jobs):
+    run = begun(all_jobs, "stall-slow", gang("time.sleep(8)", env={"STEPS": 8}), stall={"after": "3s"})
+    text, _ = run.communicate(timeout=60)
+    assert run.returncode == 0 and "rank-2 makes no progress" in text, text
+    [event] = stalls(all_jobs, "stall-slow")
+    assert event["task"] == "rank-2" and event["detail"]["action"] == "report", event
+    assert any("rank-2 makes no progress" in note for note in all_jobs.record("stall-slow")["notes"])
+    wrote("slow rank", "rank-2", event["detail"]["why"])
+    all_jobs.call("rm", "--force", "stall-slow")
+
+
+HEALTHY = {
+    "computes": "end = time.monotonic() + 9\nwhile time.monotonic() < end: pass",
+    "writes": "end = time.monotonic() + 9\nwhile time.monotonic() < end: open(os.environ['TMP_FILE'], 'wb').write(b'x' * 100000); time.sleep(0.5)",
+    "prints": "for _ in range(9): print('step', flush=True); time.sleep(1)",
+    "sleeps little": "for _ in range(4): time.sleep(2); print('step', flush=True)",
+}
+
+
+@everybody
+@pytest.mark.parametrize("what", HEALTHY)
+def test_a_healthy_task_that_is_quiet_is_left_alone(all_jobs, what):
+    """Longer than `after`: no line and no I/O, or no line and no CPU time, alone are no sign."""
+    name = "stall-" + what.replace(" ", "-")
+    role = {"run": ["python3", "-uc", "import os, time\n" + HEALTHY[what]], "env": {"TMP_FILE": "/tmp/healthy"}}
+    _, record = run_roles(all_jobs, name, {"main": role}, 0, "succeeded: .*", stall={"after": "4s", "action": "fail"})
+    assert not stalls(all_jobs, name), stalls(all_jobs, name)
+    all_jobs.call("rm", "--force", name)
+
+
+def test_nccl_is_asked_in_the_network_of_a_task_that_computes(all_jobs):
+    """Ranks that wait in a collective compute all the time: NCCL's report is the second sign."""
+    for network in ("job", "host"):
+        name = f"stall-nccl-{network}"
+        role = {"main": {"run": ["python3", "-uc", RAS, "60"], "grace_period": "1s"}}
+        run = begun(all_jobs, name, role, network=network, stall={"after": "3s", "action": "fail"})
+        text, _ = run.communicate(timeout=60)
+        assert run.returncode == 1, text
+        [event] = stalls(all_jobs, name)
+        assert "nccl" in event["detail"]["signs"] and "cpu" not in event["detail"]["signs"], event
+        with open(event["detail"]["file"]) as file:
+            assert "rank 2 has launched 17 operations" in file.read(), event
+        all_jobs.call("rm", "--force", name)
+
+
+def test_a_paused_job_does_not_stall(all_jobs):
+    role = {"main": {"run": ["python3", "-uc", "import time\nfor _ in range(6): print('step', flush=True); time.sleep(1)"]}}
+    run = begun(all_jobs, "stall-paused", role, stall={"after": "3s", "action": "fail"})
+    all_jobs.running("stall-paused")
+    assert all_jobs.call("pause", "stall-paused").returncode == 0
+    time.sleep(7)
+    assert all_jobs.call("resume", "stall-paused").returncode == 0
+    text, _ = run.communicate(timeout=SECONDS)
+    assert run.returncode == 0 and not stalls(all_jobs, "stall-paused"), text
+    all_jobs.call("rm", "--force", "stall-paused")
+
+
+def test_python_stacks_are_kept_if_the_image_has_py_spy(all_jobs):
+    """Here a program that prints what py-spy would, in a directory of images."""
+    fake = "/usr/local/bin/py-spy"
+    if os.path.exists(fake):
+        pytest.skip("this host has one of its own")
+    with open(fake, "w") as file:
+        file.write('#!/bin/sh\necho "Process $3: python3"; echo "    forward (model.py:7)"\n')
+    os.chmod(fake, 0o755)
+    try:
+        role = {"main": {"run": ["python3", "-uc", "import time; print('step', flush=True); time.sleep(600)"], "grace_period": "1s"}}
+        run = begun(all_jobs, "stall-stacks", role, stall={"after": "2s", "action": "fail"})
+        text, _ = run.communicate(timeout=60)
+        assert run.returncode == 1, text
+        [event] = stalls(all_jobs, "stall-stacks")
+        with open(event["detail"]["file"]) as file:
+            kept = file.read()
+        assert "forward (model.py:7)" in kept, kept
+    finally:
+        os.unlink(fake)
+    all_jobs.call("rm", "--force", "stall-stacks")
