@@ -21,7 +21,7 @@ image: host
 roles:
   main:
     shell: sh
-    run: {run}
+    run: '{run}'
 """
 
 
@@ -79,7 +79,7 @@ def test_a_webhook_gets_the_end_and_its_address_stays_secret(jobs):
     started, failed = sorted((body for _, _, body in server.requests), key=lambda body: body["on"] == "failed")
     assert started["text"] == f"hook.1 on {socket.gethostname()}: started" and started["state"] == "running", started
     assert failed["text"].endswith(": failed: main-0: exit 3") and failed["content"] == failed["text"], failed
-    assert (failed["job"], failed["state"], failed["explanation"]) == ("hook.1", "failed", "main-0: exit 3"), failed
+    assert (failed["job"], failed["state"], failed["explanation"]) == ("hook.1", "failed", "failed: main-0: exit 3"), failed
     record = jobs.home / ".local/state/jobc/jobs/hook.1"
     files = [path for path in record.rglob("*") if path.is_file()]
     assert files and not [path for path in files if b"key-4711" in path.read_bytes()]

@@ -36,7 +36,6 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         C::Schedule if job.schedule.as_ref().is_some_and(|schedule| schedule.overlap != Overlap::Skip) => Support::None(
             "a timer of systemd starts nothing that still runs; write `overlap: skip`, and a `timeout` if it may hang".into(),
         ),
-        C::Schedule => Support::Full,
 
         C::HostGateway if job.network == Network::None => Support::None(
             "with `network: none` nothing is reachable, the host neither; write `network: job`".into(),
@@ -115,7 +114,8 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         C::GpuAll => Support::None(
             "how many GPUs there are is known only on the host: `jobc run` counts them; or write a number, or `gpus` of the host for the target".into(),
         ),
-        C::Gpu(Vendor::Nvidia | Vendor::Amd)
+        C::Schedule
+        | C::Gpu(Vendor::Nvidia | Vendor::Amd)
         | C::GpuNone
         | C::GpuVersion
         | C::Network(Network::Auto | Network::Host | Network::None)

@@ -82,7 +82,6 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
         Capability::Schedule if shape(job) != Shape::Job => none(
             "a CronJob makes Jobs with names of their own, by which instances cannot find each other; write one role with one instance, without `kind` in the target",
         ),
-        Capability::Schedule => Full,
         Capability::JobTimeout => job_timeout(job),
         Capability::GangRequired => {
             if settings(job).queue.as_ref().is_some_and(|queue| queue.kueue.is_some()) || has_native_gang(job) {
