@@ -359,7 +359,6 @@ pub(crate) enum SchemaArg {
     /// What commands about jobs print with `--format json`
     Output,
     /// The REST API of `jobc serve`, as an OpenAPI document
-    #[cfg(all(target_os = "linux", feature = "serve"))]
     Openapi,
 }
 

@@ -367,7 +367,8 @@ fn every_field_of_version_1_is_frozen() {
         let previews: BTreeSet<&str> = fields
             .flat_map(|kind| kind["properties"].as_object().into_iter().flatten())
             .filter(|(_, field)| is_preview(field))
-            .filter_map(|(_, field)| field["$ref"].as_str()?.rsplit('/').next())
+            .flat_map(|(_, field)| [field, &field["items"], &field["additionalProperties"]])
+            .filter_map(|kind| kind["$ref"].as_str()?.rsplit('/').next())
             .collect();
         for (name, kind) in
             [("", schema)].into_iter().chain(types).filter(|(name, _)| !previews.contains(name))

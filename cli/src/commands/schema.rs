@@ -11,10 +11,14 @@ use jobc_schema::{JOB_SCHEMA, OUTPUT_SCHEMA, PLAN_SCHEMA, PLUGIN_SCHEMA, TARGETS
 use crate::args::SchemaArg;
 use crate::input::reason;
 use crate::outcome::Outcome;
-use crate::platform::directories;
+use crate::platform::{directories, openapi_document};
 use crate::terminal;
 
 pub(crate) fn run(name: SchemaArg, path: bool) -> Outcome {
+    if name == SchemaArg::Openapi && openapi_document().is_none() {
+        terminal::eprint("jobc: this build has no `jobc serve`, and no REST API\n");
+        return Outcome::Errors;
+    }
     if !path {
         terminal::print(&text(name));
         return Outcome::Success;
@@ -53,7 +57,6 @@ fn file_name(name: SchemaArg) -> &'static str {
         SchemaArg::Plan => "plan.v1.schema.json",
         SchemaArg::Plugin => "plugin.v1.schema.json",
         SchemaArg::Output => "output.v1.schema.json",
-        #[cfg(all(target_os = "linux", feature = "serve"))]
         SchemaArg::Openapi => "openapi.v1.json",
     }
 }
@@ -66,8 +69,7 @@ fn text(name: SchemaArg) -> Cow<'static, str> {
         SchemaArg::Plan => PLAN_SCHEMA,
         SchemaArg::Plugin => PLUGIN_SCHEMA,
         SchemaArg::Output => OUTPUT_SCHEMA,
-        #[cfg(all(target_os = "linux", feature = "serve"))]
-        SchemaArg::Openapi => return format!("{:#}\n", jobc_serve::openapi_document()).into(),
+        SchemaArg::Openapi => return openapi_document().unwrap_or_default().into(),
     };
     match Site::of_build() {
         Some(site) => site.with_address(committed, file_name(name)).into(),

@@ -101,9 +101,10 @@ pub(super) fn yaml11_meaning(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether YAML 1.1 reads a key as a boolean; `n` and `y` are allowed, because they are common names.
+/// Whether YAML 1.1 reads a key as a boolean; `n` and `y` are allowed, because they are common names, and `on`, because
+/// it is a field of ours.
 pub(super) fn misread_key(text: &str) -> bool {
-    text.len() > 1 && boolean(text)
+    text.len() > 1 && text != "on" && boolean(text)
 }
 
 fn boolean(text: &str) -> bool {
@@ -231,6 +232,6 @@ mod tests {
         for text in same.split_whitespace() {
             assert_eq!(yaml11_meaning(text), None, "{text:?}");
         }
-        assert!(misread_key("on") && !misread_key("n"));
+        assert!(misread_key("off") && !misread_key("on") && !misread_key("n"));
     }
 }

@@ -6,7 +6,7 @@ use jobc_schema::queueing::{Priority, PriorityEntry, PriorityPlan, StartTime};
 use jobc_schema::target::Target;
 use jobc_schema::{BackendName, Job, Pointer};
 
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::suggest;
 
 /// The priority, with what the target calls it.
@@ -33,9 +33,12 @@ pub(super) fn resolve_priority(job: &Job, target: &TargetPlan, sink: &mut Sink) 
         format!("the target has {}; a number from -100 to 100 needs no name", names.join(", "))
     };
     let message = format!("target `{}` has no priority `{name}`", target.name);
-    sink.push(
-        Diagnostic::error(codes::UNKNOWN_PRIORITY, message).at(&Pointer::ROOT.key("priority"), "").note(note),
-    );
+    let at = Pointer::ROOT.key("priority");
+    let found = Diagnostic::error(codes::UNKNOWN_PRIORITY, message).at(&at, "").note(note);
+    sink.push(match suggest::nearest(name, table.keys().map(String::as_str)) {
+        Some(near) => found.write(Place::value(&at), near),
+        None => found,
+    });
     None
 }
 

@@ -65,6 +65,11 @@ pub(super) static FORMS: &[PatternForm] = &[
         "use letters, digits and `_`, not a digit first; `*` at the end stands for any rest, and alone for all",
     ),
     text(
+        r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$",
+        "a time zone",
+        "write its name, such as `Europe/Berlin` or `UTC`",
+    ),
+    text(
         r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$",
         "a name",
         "use at most 32 lower-case letters, digits and `-`; begin with a letter and do not end with `-`",

@@ -255,8 +255,13 @@ fn ways(schema: &Schema, place: &[String], key: &str) -> Vec<RelativePath> {
         .filter(|level| level.keys.iter().any(|known| known == key))
         // `type` is a key at many places; that of a parameter is not meant.
         .filter(|level| !place.is_empty() || level.path.first().is_none_or(|first| first != "params"))
-        // `memory` of `retry` is a factor; an amount is that of `resources`.
-        .filter(|level| key != "memory" || level.path.last().is_none_or(|last| last != "retry"))
+        // `memory` of `retry` is a factor and `gpu` of `idle` a share; amounts are those of `resources`.
+        .filter(|level| {
+            !level
+                .path
+                .last()
+                .is_some_and(|last| [("memory", "retry"), ("gpu", "idle")].contains(&(key, last.as_str())))
+        })
         .map(|level| RelativePath::between(place, &level.path))
         .filter(|way| way.up + way.down > 0 && (way.up == 0 || way.down <= 1))
         .collect();

@@ -40,9 +40,9 @@ use jobc_gpu::{Host, Inventory};
 use jobc_place::time::Time;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::JobId;
+pub use ledger::PastUse;
 use ledger::{Decision, Entry, EntryState, Ledger};
 use order::Order;
-pub use order::PastUse;
 use resources::Resource;
 use rules::{Exceeded, Rules};
 

@@ -90,7 +90,7 @@ fn whole(capability: Capability) -> Value {
         Capability::Priority => json!({"priority": -1}),
         Capability::After => json!({"after": "22:00"}),
         Capability::Notify => json!({"notify": [{"on": ["failed"], "run": "true"}]}),
-        Capability::Idle => json!({"idle": {"after": "1h"}}),
+        Capability::Idle => json!({"idle": {"after": "1h"}, "roles": {ROLE: {"resources": {"gpu": 1}}}}),
         Capability::Schedule => json!({"schedule": {"cron": "0 3 * * *"}}),
         Capability::ResumeExitCodes => json!({"preemption": {"exit_codes": [85]}}),
         Capability::ResumeVariables => json!({"preemption": {}}),

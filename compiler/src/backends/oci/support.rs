@@ -26,7 +26,10 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
             "the directory in `storage` of the target is the same for all instances; leave its entry out, and each gets one of its own".into(),
         ),
 
-        C::Priority if job.priority.as_ref().is_some_and(|priority| priority.entry.value.is_none()) => Support::None(
+        // Slurm orders the jobs of its targets.
+        C::Priority
+            if (job.target.settings.is_host() || job.target.settings.is_machine())
+                && job.priority.as_ref().is_some_and(|priority| priority.entry.value.is_none()) => Support::None(
             "the queue of a host orders jobs by number; add `value` to the entry in `priorities` of the target".into(),
         ),
 

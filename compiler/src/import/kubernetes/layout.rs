@@ -253,17 +253,22 @@ fn schedule(is_one_pod: bool, job: &mut Facts, draft: &mut Draft<'_>) {
         }
         return;
     }
-    draft.set(&["schedule", "cron"], part, value);
+    draft.field(&["schedule", "cron"], part, value);
     if let Some((zone, part)) = job.take(Fact::TimeZone) {
-        draft.set(&["schedule", "zone"], part, zone);
+        draft.field(&["schedule", "zone"], part, zone);
     }
     let overlap = job.take(Fact::Overlap);
-    let at = overlap.as_ref().map_or(part, |(_, part)| *part);
+    let (is_written, at) = (overlap.is_some(), overlap.as_ref().map_or(part, |(_, part)| *part));
     let word = match overlap.and_then(|(value, _)| scalar(&value)).as_deref() {
         Some("Forbid") => "skip",
         Some("Replace") => "replace",
         // That of Kubernetes.
         _ => "allow",
     };
-    draft.set(&["schedule", "overlap"], at, string(at, word));
+    let path = ["schedule", "overlap"];
+    if is_written {
+        draft.field(&path, at, string(at, word));
+    } else {
+        draft.set(&path, at, string(at, word));
+    }
 }

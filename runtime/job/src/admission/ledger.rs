@@ -18,7 +18,6 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::devices::DeviceLocks;
-use super::order::PastUse;
 use crate::directory::JobDirectories;
 use crate::record::Claim;
 use jobc_gpu::demand::Demands;
@@ -40,6 +39,17 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// How long another may hold the directory's lock, which is needed for some milliseconds. After that it is done
 /// without: at worst two jobs are admitted at the same moment.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What a user had of a host, as a job of theirs recorded it when it was entered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PastUse {
+    /// When, in seconds since 1970.
+    pub at: u64,
+    /// Seconds of GPUs, of which the older count less.
+    pub gpu_seconds: f64,
+    /// Seconds of CPUs.
+    pub cpu_seconds: f64,
+}
 
 /// A directory of claims.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,19 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::capacity::Capacity;
-use super::ledger::{Entry, EntryState};
+use super::ledger::{Entry, EntryState, PastUse};
 use super::rules::{Exceeded, Rules};
-
-/// What a user had of a host, as a job of theirs recorded it when it was entered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct PastUse {
-    /// When, in seconds since 1970.
-    pub at: u64,
-    /// Seconds of GPUs, of which the older count less.
-    pub gpu_seconds: f64,
-    /// Seconds of CPUs.
-    pub cpu_seconds: f64,
-}
 
 /// The order of the entries of a ledger at a moment.
 #[derive(Debug)]

@@ -2,7 +2,8 @@
 
 use jobc_place::time::Time;
 
-use super::order::{PastUse, decay, float};
+use super::ledger::PastUse;
+use super::order::{decay, float};
 use super::rules::FairShare;
 use crate::directory::JobDirectories;
 use crate::record::Record;
