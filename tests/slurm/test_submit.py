@@ -536,3 +536,24 @@ def test_a_submission_takes_little_longer_than_sbatch(slurm, note):
     # The program may be a debug build on a busy host.
     assert ours - alone <= 1.5, f"sbatch {alone:.3f} s, jobc submit {ours:.3f} s"
     slurm.user("scancel", "--user", slurm.account.name)
+
+
+@TOGETHER
+@pytest.mark.parametrize("setting, gpu, shown", [
+    ("memory: per-cpu", "", {"MinMemoryCPU": "64M"}),
+    ("memory: per-gpu", ", gpu: 1", {"MemPerTres": "gres:gpu:64"}),
+    ("gpu: per-task", ", gpu: 1", {"TresPerTask": "gres:gpu:1"}),
+], ids=["memory-per-cpu", "memory-per-gpu", "gpu-per-task"])
+def test_a_held_job_has_the_form_of_its_site_and_runs_when_it_is_resumed(slurm, setting, gpu, shown):
+    name = setting.replace(": ", "-")
+    job = one(name, "echo done").replace("memory: 64MiB", f"memory: 64MiB{gpu}")
+    place = Place(slurm, name, job, f"{SETTINGS}, {setting}, extra: {{{{hold: true}}}}")
+    handle = place.submit()
+    (number, _), = place.queued()
+    said = slurm.show(number)
+    assert said["JobState"] == "PENDING" and said["Reason"] == "JobHeldUser", said
+    assert {field: said.get(field) for field in shown} == shown, said
+    assert place.inspect(handle)["state"] == "suspended", place.inspect(handle)
+    place.jobc("resume", handle)
+    until(lambda: slurm.show(number)["JobState"] == "COMPLETED")
+    assert "done" in place.jobc("logs", handle)

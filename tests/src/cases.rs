@@ -8,7 +8,7 @@ use crate::sections::{Sections, sections};
 use crate::{entries, workspace};
 
 /// The sections of a case that the compiler gives; those before them are files.
-const OUTPUT: [&str; 3] = ["options", "short", "text"];
+const OUTPUT: [&str; 2] = ["options", "text"];
 
 /// A case, with its files on disk.
 pub struct Case {
@@ -71,7 +71,7 @@ fn unpack(code: Code, name: String, snapshot: &Utf8Path, directory: &Utf8Path) -
     let is_job = |path: &str| ["job.yaml", "job.json", "compose.yaml"].contains(&path);
     let job = files.iter().find(|(path, _)| is_job(path) || files.len() == 1);
     let (job, _) = job.unwrap_or_else(|| {
-        panic!("{snapshot}: has neither `==== job.yaml` nor one file before `==== short`")
+        panic!("{snapshot}: has neither `==== job.yaml` nor one file before `==== text`")
     });
     Case { code, name, job: directory.join(job), files }
 }

@@ -38,8 +38,7 @@ fn check(case: &Case, directory: &Utf8Path) {
     settings.set_omit_expression(true);
     let options = target.map(|name| section("options", &format!("--target {name}")));
     let files: String = case.files.iter().map(|(name, text)| section(name, text)).collect();
-    let output = section("short", &short) + &section("text", &text);
-    let snapshot = files + &options.unwrap_or_default() + &output;
+    let snapshot = files + &options.unwrap_or_default() + &section("text", &text);
     settings.bind(|| insta::assert_snapshot!(case.name.as_str(), snapshot));
 }
 

@@ -137,8 +137,11 @@ impl Notices {
                     _ => None,
                 }
             }
-            // All tasks of a gang may stall at once.
-            EventKind::Ended if event.detail["verdict"]["kind"] == Verdict::Stall.as_str() => {
+            // All tasks of a gang may stall at once, and end for it.
+            EventKind::Stalled | EventKind::Ended
+                if event.event == EventKind::Stalled
+                    || event.detail["verdict"]["kind"] == Verdict::Stall.as_str() =>
+            {
                 let attempt = event.attempt.unwrap_or(1);
                 (std::mem::replace(&mut self.stalled, attempt) != attempt)
                     .then_some((NoticeEvent::Stalled, JobState::Running.as_str()))
@@ -169,7 +172,8 @@ fn message(job: &JobId, event: &Event, on: NoticeEvent, state: &str) -> Message 
     let text = |key: &str| event.detail[key].as_str().map(str::to_owned);
     let explanation = match &event.task {
         Some(task) if on == NoticeEvent::Stalled => {
-            format!("{task}: {}", text("explanation").unwrap_or_else(|| on.as_str().to_owned()))
+            let why = text("why").or_else(|| text("explanation"));
+            format!("{task}: {}", why.unwrap_or_else(|| on.as_str().to_owned()))
         }
         _ => text("explanation").unwrap_or_else(|| on.as_str().to_owned()),
     };
@@ -326,7 +330,8 @@ mod tests {
             of_task(EventKind::Ended, json!({"verdict": {"kind": "stall"}, "explanation": "killed"}));
         let mut on = |event: &Event| notices.reason(event).map(|(on, _)| on.as_str());
         assert_eq!((on(&started), on(&started)), (Some("started"), None));
-        assert_eq!((on(&stalled), on(&stalled)), (Some("stalled"), None));
+        let reported = of_task(EventKind::Stalled, json!({"why": "no log line for 10m"}));
+        assert_eq!((on(&reported), on(&stalled)), (Some("stalled"), None));
         assert_eq!(
             ["succeeded", "failed", "timed-out", "stopped"].map(|state| on(&ended(state))),
             [Some("succeeded"), Some("failed"), Some("failed"), None]
@@ -342,6 +347,10 @@ mod tests {
         assert_eq!(
             text(&stalled, NoticeEvent::Stalled, "running"),
             format!("train.2 on {host}: stalled: main-0: killed")
+        );
+        assert_eq!(
+            text(&reported, NoticeEvent::Stalled, "running"),
+            format!("train.2 on {host}: stalled: main-0: no log line for 10m")
         );
     }
 }
