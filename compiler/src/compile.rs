@@ -14,7 +14,7 @@ use jobc_schema::{BackendName, Job, Targets};
 
 use crate::adjust::{Adjustments, adjust, count_all};
 use crate::backend::{Content, Context, FilePart, Losses, Plugins};
-use crate::diagnostic::{Code, Diagnostic, DocumentId, Place, Sink, codes};
+use crate::diagnostic::{Code, Diagnostic, DocumentId, Location, Sink, codes};
 use crate::document::Document;
 use crate::expand::{Environment, Groups, Overrides, expand, merge_findings, with_groups};
 use crate::files::Files;
@@ -314,8 +314,8 @@ fn gpus_of(place: &TargetPlan, request: &Request<'_>) -> Option<TargetGpus> {
 /// parser's of `02`, with the number that is meant, not the schema's of a text.
 fn drop_same_cause(document: &Document, schema: &mut Sink, sink: &mut Sink) {
     let span_of = |found: &Diagnostic| match &found.labels.first()?.place {
-        Place::Span(span) => Some(*span),
-        Place::Path { pointer, part, .. } => Some(document.span_of_cause(pointer, *part)),
+        Location::Span(span) => Some(*span),
+        Location::Path { pointer, part, .. } => Some(document.span_of_cause(pointer, *part)),
         _ => None,
     };
     let spans = |sink: &Sink, codes: &[Code]| -> BTreeSet<Span> {

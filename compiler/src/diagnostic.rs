@@ -57,18 +57,18 @@ pub struct Diagnostic {
     pub fixes: Vec<Fix>,
 }
 
-/// A place and its label.
+/// A location and its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Label {
     /// Where.
-    pub place: Place,
+    pub place: Location,
     /// The text of the label; may be empty on the primary label.
     pub text: String,
 }
 
-/// A place, as bytes or as a path that [`Sink::locate`] turns into bytes.
+/// A location, as bytes or as a path that [`Sink::locate`] turns into bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum Location {
     /// Bytes of a source.
     Span(Span),
     /// A path in one of the documents.
@@ -153,7 +153,7 @@ pub struct Fix {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     /// What is replaced; an empty span inserts.
-    pub place: Place,
+    pub place: Location,
     /// The new text.
     pub text: String,
 }
@@ -192,25 +192,25 @@ impl Diagnostic {
     /// Points at bytes; the first call makes the primary label.
     #[must_use]
     pub fn at_span(mut self, span: Span, text: impl Into<String>) -> Self {
-        self.labels.push(Label { place: Place::Span(span), text: text.into() });
+        self.labels.push(Label { place: Location::Span(span), text: text.into() });
         self
     }
 
     /// Points at the value of a path of the job file.
     #[must_use]
     pub fn at(self, pointer: &Pointer, text: impl Into<String>) -> Self {
-        self.at_place(Place::value(pointer), text)
+        self.at_place(Location::value(pointer), text)
     }
 
     /// Points at the key of a path of the job file.
     #[must_use]
     pub fn at_key(self, pointer: &Pointer, text: impl Into<String>) -> Self {
-        self.at_place(Place::key(pointer), text)
+        self.at_place(Location::key(pointer), text)
     }
 
     /// Points at any place.
     #[must_use]
-    pub fn at_place(mut self, place: Place, text: impl Into<String>) -> Self {
+    pub fn at_place(mut self, place: Location, text: impl Into<String>) -> Self {
         self.labels.push(Label { place, text: text.into() });
         self
     }
@@ -220,7 +220,7 @@ impl Diagnostic {
         let edits = self.fixes.iter_mut().flat_map(|fix| &mut fix.edits);
         let places = self.labels.iter_mut().map(|label| &mut label.place);
         for place in places.chain(edits.map(|edit| &mut edit.place)) {
-            if let Place::Span(span) = place {
+            if let Location::Span(span) = place {
                 span.source = number(span.source);
             }
         }
@@ -238,7 +238,7 @@ impl Diagnostic {
     pub fn fix(
         mut self,
         message: impl Into<String>,
-        place: Place,
+        place: Location,
         text: impl Into<String>,
         safety: Safety,
     ) -> Self {
@@ -261,7 +261,7 @@ impl Diagnostic {
         let value = value.into();
         let key = pointer.last().unwrap_or_default();
         let message = format!("write `{key}: {}`", edit::flow(&value, false));
-        let place = Place::Entry { document, pointer: pointer.clone() };
+        let place = Location::Entry { document, pointer: pointer.clone() };
         self.fix(message, place, value.to_string(), Safety::Unsafe)
     }
 
@@ -269,14 +269,14 @@ impl Diagnostic {
     #[must_use]
     pub fn remove(self, pointer: &Pointer) -> Self {
         let message = format!("remove `{}`", pointer.last().unwrap_or_default());
-        let place = Place::Entry { document: DocumentId::Job, pointer: pointer.clone() };
+        let place = Location::Entry { document: DocumentId::Job, pointer: pointer.clone() };
         self.fix(message, place, "", Safety::Unsafe)
     }
 
     /// Offers other words in a command, or to leave them out.
     #[must_use]
     pub fn reword(self, pointer: &Pointer, words: &str, new: &str) -> Self {
-        let place = Place::Words { pointer: pointer.clone(), words: words.to_owned() };
+        let place = Location::Words { pointer: pointer.clone(), words: words.to_owned() };
         let message = if new.is_empty() {
             format!("remove `{}`", words.trim())
         } else {
@@ -292,8 +292,9 @@ impl Diagnostic {
     pub fn move_entry(self, document: DocumentId, from: &Pointer, to: &Pointer, value: Option<Json>) -> Self {
         let path: Vec<String> = to.segments().collect();
         let message = format!("move it to `{}`", path.join("."));
-        let removed = Edit { place: Place::Entry { document, pointer: from.clone() }, text: String::new() };
-        let place = Place::Moved { document, from: from.clone(), to: to.clone() };
+        let removed =
+            Edit { place: Location::Entry { document, pointer: from.clone() }, text: String::new() };
+        let place = Location::Moved { document, from: from.clone(), to: to.clone() };
         let text = value.map(|value| value.to_string()).unwrap_or_default();
         let edits = vec![removed, Edit { place, text }];
         let mut diagnostic = self;
@@ -310,7 +311,7 @@ impl Diagnostic {
         shape: Shape,
         message: impl Into<String>,
     ) -> Self {
-        let place = Place::Shaped { document, pointer: pointer.clone(), shape };
+        let place = Location::Shaped { document, pointer: pointer.clone(), shape };
         self.fix(message, place, "", Safety::Unsafe)
     }
 
@@ -322,7 +323,7 @@ impl Diagnostic {
             let key = pointer.last().unwrap_or_default();
             let and = if fix.message.starts_with("remove") { ", and write" } else { " and" };
             fix.message += &format!("{and} `{key}: {}`", edit::flow(&value, false));
-            let place = Place::Entry { document: DocumentId::Job, pointer: pointer.clone() };
+            let place = Location::Entry { document: DocumentId::Job, pointer: pointer.clone() };
             fix.edits.push(Edit { place, text: value.to_string() });
         }
         self
@@ -338,19 +339,19 @@ impl Diagnostic {
     /// Points at the value of a path of the job file, a misspelling of another text, and offers that one.
     #[must_use]
     pub fn suggest_value(self, pointer: &Pointer, wrong: &str, near: &str) -> Self {
-        let inside = Place::inside(pointer, wrong, 0..wrong.len());
+        let inside = Location::inside(pointer, wrong, 0..wrong.len());
         self.at(pointer, did_you_mean(near)).write(inside, near)
     }
 
     /// The same for the key of a path, or an item of a list.
     #[must_use]
     pub fn meant_key(self, pointer: &Pointer, near: &str) -> Self {
-        self.at_key(pointer, did_you_mean(near)).write(Place::key(pointer), near)
+        self.at_key(pointer, did_you_mean(near)).write(Location::key(pointer), near)
     }
 
     /// Offers another text in a place that is pointed at already: `write \`near\``.
     #[must_use]
-    pub fn write(self, place: Place, near: &str) -> Self {
+    pub fn write(self, place: Location, near: &str) -> Self {
         self.fix(format!("write `{near}`"), place, near, Safety::Unsafe)
     }
 }
@@ -361,7 +362,7 @@ pub fn unquoted(span: Span, text: &str) -> Span {
     if quoted { Span { start: span.start + 1, end: span.end - 1, ..span } } else { span }
 }
 
-impl Place {
+impl Location {
     /// The value at a path of the job file.
     pub fn value(pointer: &Pointer) -> Self {
         Self::Path { document: DocumentId::Job, pointer: pointer.clone(), part: Part::Value }
@@ -462,7 +463,7 @@ impl Sink {
                 // The rest of a fix is written into an existing map.
                 let more = fix.edits.iter().skip(1).filter(|edit| !edit.text.is_empty());
                 let in_maps = more.into_iter().all(|edit| match &edit.place {
-                    Place::Entry { document: of, pointer } if *of == id => {
+                    Location::Entry { document: of, pointer } if *of == id => {
                         pointer.parent().is_some_and(|parent| document.at(&parent).is_some())
                     }
                     _ => true,
@@ -506,10 +507,10 @@ impl Sink {
 }
 
 /// Finds the bytes of a place, if it is one of that document.
-fn settle(place: &mut Place, id: DocumentId, document: &Document, sources: &Sources) {
-    *place = Place::Span(match place {
-        Place::Path { document: of, pointer, part } if *of == id => document.span_of_cause(pointer, *part),
-        Place::Inside { pointer, text, start, end } if id == DocumentId::Job => document
+fn settle(place: &mut Location, id: DocumentId, document: &Document, sources: &Sources) {
+    *place = Location::Span(match place {
+        Location::Path { document: of, pointer, part } if *of == id => document.span_of_cause(pointer, *part),
+        Location::Inside { pointer, text, start, end } if id == DocumentId::Job => document
             .span_inside(sources, pointer, text, *start..*end)
             .unwrap_or_else(|| document.span(pointer, Part::Value)),
         _ => return,
@@ -520,48 +521,48 @@ fn settle(place: &mut Place, id: DocumentId, document: &Document, sources: &Sour
 fn settle_edit(edit: &mut Edit, id: DocumentId, document: &Document, sources: &Sources) -> Option<()> {
     let in_part = matches!(
         edit.place,
-        Place::Inside { .. } | Place::Words { .. } | Place::Moved { .. } | Place::Shaped { .. }
+        Location::Inside { .. } | Location::Words { .. } | Location::Moved { .. } | Location::Shaped { .. }
     );
     match &edit.place {
         // A text that the file does not have letter by letter cannot be edited in part.
-        Place::Inside { pointer, text, start, end } if id == DocumentId::Job => {
-            edit.place = Place::Span(document.span_inside(sources, pointer, text, *start..*end)?);
+        Location::Inside { pointer, text, start, end } if id == DocumentId::Job => {
+            edit.place = Location::Span(document.span_inside(sources, pointer, text, *start..*end)?);
         }
-        Place::Path { document: of, pointer, part: Part::Key }
+        Location::Path { document: of, pointer, part: Part::Key }
             if *of == id && !edit.text.starts_with('"') =>
         {
             let (span, name) = (document.span(pointer, Part::Key), document.name_at(pointer));
-            edit.place = Place::Span(name.map_or(span, |name| unquoted(span, &name)));
+            edit.place = Location::Span(name.map_or(span, |name| unquoted(span, &name)));
         }
-        Place::Entry { document: of, pointer } if *of == id && edit.text.is_empty() => {
-            edit.place = Place::Span(edit::removal(document, sources, pointer)?);
+        Location::Entry { document: of, pointer } if *of == id && edit.text.is_empty() => {
+            edit.place = Location::Span(edit::removal(document, sources, pointer)?);
         }
-        Place::Entry { document: of, pointer } if *of == id => {
+        Location::Entry { document: of, pointer } if *of == id => {
             let value = serde_json::from_str(&edit.text).ok()?;
             let (span, text) = edit::entry(document, sources, pointer, &value)?;
-            (edit.place, edit.text) = (Place::Span(span), text);
+            (edit.place, edit.text) = (Location::Span(span), text);
         }
-        Place::Moved { document: of, from, to } if *of == id => {
+        Location::Moved { document: of, from, to } if *of == id => {
             let value = if edit.text.is_empty() { None } else { serde_json::from_str(&edit.text).ok()? };
             let (span, text) = edit::moved(document, sources, from, to, value.as_ref())?;
-            (edit.place, edit.text) = (Place::Span(span), text);
+            (edit.place, edit.text) = (Location::Span(span), text);
         }
-        Place::Shaped { document: of, pointer, shape } if *of == id => {
+        Location::Shaped { document: of, pointer, shape } if *of == id => {
             let (span, text) = edit::reshaped(document, sources, pointer, shape)?;
-            (edit.place, edit.text) = (Place::Span(span), text);
+            (edit.place, edit.text) = (Location::Span(span), text);
         }
-        Place::Words { pointer, words } if id == DocumentId::Job => {
+        Location::Words { pointer, words } if id == DocumentId::Job => {
             let (span, text) = edit::words(document, sources, pointer, (words, &edit.text))?;
-            (edit.place, edit.text) = (Place::Span(span), text);
+            (edit.place, edit.text) = (Location::Span(span), text);
         }
-        Place::Path { document: of, pointer, part: Part::Value } if *of == id => {
+        Location::Path { document: of, pointer, part: Part::Value } if *of == id => {
             let (span, text) = edit::whole(document, sources, pointer, std::mem::take(&mut edit.text));
-            (edit.place, edit.text) = (Place::Span(span), text);
+            (edit.place, edit.text) = (Location::Span(span), text);
         }
         _ => settle(&mut edit.place, id, document, sources),
     }
     if !in_part
-        && let Place::Span(span) = &edit.place
+        && let Location::Span(span) = &edit.place
         && let Some(text) = edit::as_json(document, sources, *span, &edit.text)
     {
         edit.text = text;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::Utf8Path;
 use jobc_schema::{Digest, Reference};
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::document::{Document, Node};
 use crate::files::Files;
 use crate::parse;
@@ -95,7 +95,7 @@ impl Lock {
     /// is not a reference.
     ///
     /// `place` is where the job, or its Dockerfile, names the image.
-    pub(crate) fn digest(&self, name: &str, place: Place, sink: &mut Sink) -> Option<&str> {
+    pub(crate) fn digest(&self, name: &str, place: Location, sink: &mut Sink) -> Option<&str> {
         let has_tag = name.parse::<Reference>().is_ok_and(|reference| reference.digest.is_none());
         if !has_tag || matches!(name, "host" | "scratch") {
             return None;
@@ -109,7 +109,7 @@ impl Lock {
     }
 
     /// Reports an image whose name only its builder knows, if every image must be locked.
-    pub(crate) fn refuse_hidden(&self, place: Place, sink: &mut Sink) {
+    pub(crate) fn refuse_hidden(&self, place: Location, sink: &mut Sink) {
         if self.required {
             let message = "the image depends on the platform of the build, so it cannot be locked";
             sink.push(
@@ -154,7 +154,7 @@ impl Lock {
         self.locked
     }
 
-    fn missing(&self, name: &str, place: Place) -> Diagnostic {
+    fn missing(&self, name: &str, place: Location) -> Diagnostic {
         let message = if self.is_there {
             format!("the image `{name}` is not in {FILE_NAME}")
         } else {
@@ -233,7 +233,7 @@ mod tests {
             text.map_or_else(MemoryFiles::default, |text| MemoryFiles::default().with(FILE_NAME, text));
         let mut sink = Sink::new();
         let lock = Lock::read(locking, job, &files, &mut sources, &mut sink);
-        let place = Place::Span(Span::new(job, 7, 8));
+        let place = Location::Span(Span::new(job, 7, 8));
         let found = lock.as_ref().and_then(|lock| lock.digest(name, place, &mut sink)).map(str::to_owned);
         let messages = sink
             .finish()

@@ -13,7 +13,7 @@ use jobc_schema::{BackendName, Pointer};
 use crate::backend::capability::needs;
 use crate::backend::{Backend, Context, File, Losses, Support};
 use crate::backends;
-use crate::diagnostic::{Code, Diagnostic, Place, Safety, Severity, Sink, codes};
+use crate::diagnostic::{Code, Diagnostic, Location, Safety, Severity, Sink, codes};
 use crate::plugin;
 use crate::suggest;
 
@@ -206,7 +206,7 @@ fn show_target(found: Diagnostic, job: &JobPlan, backend: BackendName) -> Diagno
         ));
     }
     let target = Pointer::ROOT.keys(["targets", name, "backends"]);
-    found.at_place(Place::target(&target), "because of this target")
+    found.at_place(Location::target(&target), "because of this target")
 }
 
 /// The setting to whose default a threshold of a role is equal, and that default in words: the user need not have
@@ -244,7 +244,7 @@ fn field(place: &Pointer) -> String {
 
 fn not_built_in(job: &JobPlan, name: BackendName) -> Diagnostic {
     let message = format!("this `jobc` was built without the backend `{name}`");
-    let place = Place::target(&Pointer::ROOT.keys(["targets", &job.target.name, "backends"]));
+    let place = Location::target(&Pointer::ROOT.keys(["targets", &job.target.name, "backends"]));
     Diagnostic::error(codes::NOT_BUILT_IN, message)
         .at_place(place, "requested here")
         .note(format!("build it with `--features {name}`, or remove `{name}` from the target's `backends`"))

@@ -11,7 +11,7 @@ use jobc_schema::{BackendName, Pointer};
 
 use crate::backend::{Backend, Capability, Context, File, Support};
 use crate::diagnostic::render::{Format, TextStyle, render};
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::parse::parse;
 use crate::source::{Source as Text, Sources};
 
@@ -177,6 +177,6 @@ pub(crate) fn failed(job: &JobPlan, name: PluginName, why: &PluginError) -> Diag
 }
 
 /// An item of a target's list of backends.
-pub(crate) fn backend_at(job: &JobPlan, index: usize) -> Place {
-    Place::target(&Pointer::ROOT.keys(["targets", &job.target.name, "backends"]).index(index))
+pub(crate) fn backend_at(job: &JobPlan, index: usize) -> Location {
+    Location::target(&Pointer::ROOT.keys(["targets", &job.target.name, "backends"]).index(index))
 }

@@ -54,7 +54,7 @@ use jobc_schema::plan::{GangPlan, JobPlan, ParamPlan, RoleMatrixPlan, RolePlan, 
 use jobc_schema::queueing::PriorityPlan;
 use jobc_schema::{BackendName, Pointer, Scalar};
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::expand::Variant;
 use crate::expression::Engine;
 use crate::files::Files;
@@ -86,7 +86,7 @@ pub fn resolve(
     let plan = decide(job, variant, target, files, lock, &mut own);
     // The value of an invalid expression is a stand-in: findings about it are redundant.
     let is_news = |diagnostic: &Diagnostic| match diagnostic.labels.first().map(|label| &label.place) {
-        Some(Place::Path { pointer, .. } | Place::Inside { pointer, .. }) => {
+        Some(Location::Path { pointer, .. } | Location::Inside { pointer, .. }) => {
             !variant.broken.contains(pointer)
         }
         _ => true,

@@ -6,7 +6,7 @@
 
 use jobc_schema::Pointer;
 
-use crate::diagnostic::{Code, Diagnostic, DocumentId, Place, Severity, codes};
+use crate::diagnostic::{Code, Diagnostic, DocumentId, Location, Severity, codes};
 use crate::document::{Document, Node, Part, Value};
 
 /// Findings about names, which are true whatever was taken out: names that are not there, and names that cannot be any.
@@ -41,7 +41,7 @@ pub fn is_about_names(diagnostic: &Diagnostic) -> bool {
 pub fn salvage(document: &Document, errors: &[Diagnostic]) -> Option<Document> {
     let mut left = document.clone();
     for error in errors.iter().filter(|d| d.severity == Severity::Error) {
-        let Place::Path { document: DocumentId::Job, pointer, part } = &error.labels.first()?.place else {
+        let Location::Path { document: DocumentId::Job, pointer, part } = &error.labels.first()?.place else {
             return None;
         };
         let parent = pointer.parent()?.last().unwrap_or_default();

@@ -5,7 +5,7 @@ use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::backend::Losses;
 use jobc_compiler::compile::{Request, build as write_files, built_in_targets, plan};
 use jobc_compiler::diagnostic::render::{Format, TextStyle, render};
-use jobc_compiler::diagnostic::{Place, Severity, Sink};
+use jobc_compiler::diagnostic::{Location, Severity, Sink};
 use jobc_compiler::files::MemoryFiles;
 use jobc_compiler::lock::Locking;
 use jobc_compiler::source::{Source, Sources};
@@ -51,7 +51,7 @@ pub fn build(job: &str, targets: Option<&str>) {
     assert!(is_refused || outputs.is_some(), "neither files nor an error");
     for finding in &findings {
         for edit in finding.fixes.iter().flat_map(|fix| &fix.edits) {
-            if let Place::Span(span) = &edit.place {
+            if let Location::Span(span) = &edit.place {
                 let _ = sources.slice(*span);
             }
         }

@@ -70,8 +70,7 @@ fn unpack(code: Code, name: String, snapshot: &Utf8Path, directory: &Utf8Path) -
     }
     let is_job = |path: &str| ["job.yaml", "job.json", "compose.yaml"].contains(&path);
     let job = files.iter().find(|(path, _)| is_job(path) || files.len() == 1);
-    let (job, _) = job.unwrap_or_else(|| {
-        panic!("{snapshot}: has neither `==== job.yaml` nor one file before `==== text`")
-    });
+    let (job, _) = job
+        .unwrap_or_else(|| panic!("{snapshot}: has neither `==== job.yaml` nor one file before `==== text`"));
     Case { code, name, job: directory.join(job), files }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use jobc_schema::Pointer;
 use jobc_schema::plan::{IoPlan, JobPlan, RolePlan};
 
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes};
 
 /// The usual length of a CPU period, in microseconds.
 const PERIOD: u64 = 100_000;
@@ -199,11 +199,11 @@ pub fn check_settings(job: &JobPlan, sink: &mut Sink) {
         {
             let message = format!("invalid list of CPUs or memory nodes `{list}`");
             let diagnostic = Diagnostic::error(codes::KERNEL_LIST, message)
-                .at_place(Place::target(&at.key(key)), why.to_string())
+                .at_place(Location::target(&at.key(key)), why.to_string())
                 .note("write numbers and ranges in ascending order, such as `0-7,16`");
             let mended = list.split(',').map(ascending).collect::<Vec<_>>().join(",");
             sink.push(if check_list(&mended).is_ok() {
-                let place = Place::target(&at.key(key));
+                let place = Location::target(&at.key(key));
                 diagnostic.fix(format!("write `{mended}`"), place, format!("\"{mended}\""), Safety::Unsafe)
             } else {
                 diagnostic

@@ -4,7 +4,7 @@ use jobc_schema::Pointer;
 use jobc_schema::plan::{BuildStep, ImagePlan, ImageSource, JobPlan};
 use jobc_schema::reference::Parts;
 
-use crate::diagnostic::{Diagnostic, Place, codes};
+use crate::diagnostic::{Diagnostic, Location, codes};
 
 /// The images of registries that an image is or is made of. What is built here has no signature before it is pushed.
 pub fn references(image: &ImagePlan) -> Vec<String> {
@@ -38,6 +38,6 @@ pub fn refusal(job: &JobPlan, image: &ImagePlan, why: &str) -> Diagnostic {
     let target = &job.target.name;
     let policy = Pointer::ROOT.keys(["targets", target]).keys(["policy", "require_signature"]);
     Diagnostic::error(codes::UNSIGNED, format!("{why}; the policy of target `{target}` requires a signature"))
-        .at_place(Place::value(&image.declared_at), "")
-        .at_place(Place::target(&policy), "the policy")
+        .at_place(Location::value(&image.declared_at), "")
+        .at_place(Location::target(&policy), "the policy")
 }

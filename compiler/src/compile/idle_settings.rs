@@ -16,7 +16,7 @@ use jobc_schema::target::Target;
 use jobc_schema::{BackendName, Pointer, Targets};
 use serde_json::{Value as Json, json};
 
-use crate::diagnostic::{Diagnostic, DocumentId, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, DocumentId, Location, Safety, Sink, codes};
 use crate::document::{Document, Node};
 use probes::{Probe, Result};
 
@@ -295,10 +295,10 @@ fn report(target: &str, path: &str, needed: &[String]) -> Diagnostic {
     let pointer = Pointer::ROOT.keys(["targets", target]).keys(path.split('.'));
     let (_, name) = path.split_once('.').unwrap_or_default();
     let message = format!("`{name}` of target `{target}` has no effect with its other settings");
-    let place = Place::Entry { document: DocumentId::Targets, pointer: pointer.clone() };
+    let place = Location::Entry { document: DocumentId::Targets, pointer: pointer.clone() };
     let needed: Vec<String> = needed.iter().map(|needed| format!("`{needed}`")).collect();
     Diagnostic::warning(codes::IDLE_SETTING, message)
-        .at_place(Place::target(&pointer), "")
+        .at_place(Location::target(&pointer), "")
         .fix(format!("remove `{name}`"), place, "", Safety::Unsafe)
         .note(match &needed[..] {
             [] => "no job becomes anything else by it: remove it".to_owned(),

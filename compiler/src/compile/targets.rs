@@ -6,7 +6,7 @@ use jobc_schema::{BackendName, Pointer, Targets};
 
 use super::{DefaultTarget, Request};
 use crate::built_in_targets::{DEFAULT_TARGET, built_in_targets};
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::lower::OnRefusal;
 use crate::suggest;
 
@@ -129,7 +129,7 @@ fn unknown_target(name: &str, known: &[(&str, &Target, bool)], from_file: bool) 
     let names = || known.iter().map(|(name, ..)| *name);
     let mut diagnostic = Diagnostic::error(codes::NO_SUCH_TARGET, format!("unknown target `{name}`"));
     if from_file {
-        diagnostic = diagnostic.at_place(Place::target(&Pointer::ROOT.key("targets")), "");
+        diagnostic = diagnostic.at_place(Location::target(&Pointer::ROOT.key("targets")), "");
     }
     let meant = if name == "k8s" { "kubernetes" } else { name };
     if let Some(near) = names().find(|known| *known == meant).or_else(|| suggest::nearest(name, names())) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::source::{Source, SourceId, Sources, Span};
 
-use super::{Diagnostic, Fix, Place, Safety};
+use super::{Diagnostic, Fix, Location, Safety};
 
 /// A source after some fixes.
 pub struct Applied<'a> {
@@ -71,7 +71,7 @@ fn candidate(fix: &Fix) -> Option<Candidate<'_>> {
         .edits
         .iter()
         .map(|edit| match &edit.place {
-            Place::Span(span) => Some((*span, edit.text.as_str())),
+            Location::Span(span) => Some((*span, edit.text.as_str())),
             _ => None,
         })
         .collect();

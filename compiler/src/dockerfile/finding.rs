@@ -2,7 +2,7 @@
 
 use jobc_dockerfile::{Lint, Refusal, Rule};
 
-use crate::diagnostic::{Code, Diagnostic, Place, Severity, codes};
+use crate::diagnostic::{Code, Diagnostic, Location, Severity, codes};
 use crate::source::{SourceId, Span};
 
 /// The diagnostic code of a rule's findings.
@@ -58,7 +58,7 @@ pub fn diagnostic(refusal: &Refusal, severity: Severity, source: SourceId, bytes
         let span = Span::new(source, start, end);
         found = found.at_span(span, "");
         if let Some(near) = &refusal.near {
-            found = found.write(Place::Span(span), near);
+            found = found.write(Location::Span(span), near);
         }
     }
     match &refusal.help {

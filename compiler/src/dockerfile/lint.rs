@@ -3,7 +3,7 @@
 use jobc_dockerfile::{Copy, ImageOrStage, Instruction, Kind, Run, Runs, Source, Span, Stage};
 use jobc_schema::reference::Parts;
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::suggest;
 
 use super::facts::Stages;
@@ -93,7 +93,7 @@ impl Lints<'_> {
         let mut found =
             Diagnostic::warning(codes::DOCKERFILE_FROM, message).at_span(self.request.span(span), "");
         if let Some(near) = suggest::nearest(reference, names.iter().copied()) {
-            let place = Place::Span(self.request.span(span));
+            let place = Location::Span(self.request.span(span));
             found = found.note(format!("did you mean `{near}`?")).write(place, near);
         }
         sink.push(found.note(format!("for an image write its tag: `{reference}:VERSION`")));

@@ -6,14 +6,14 @@ use indexmap::IndexMap;
 use jobc_dockerfile::{ImageOrStage, Inspection};
 
 use super::request::Request;
-use crate::diagnostic::{Place, Sink};
+use crate::diagnostic::{Location, Sink};
 
 /// The digests of the images that the file names, in order; an image without a required digest is
 /// reported.
 pub(super) fn locked(file: &Inspection, request: &Request<'_>, sink: &mut Sink) -> IndexMap<String, String> {
     let mut found = IndexMap::new();
     for stage in file.stages.iter().filter(|stage| stage.by_platform) {
-        request.lock.refuse_hidden(Place::Span(request.span(&stage.base)), sink);
+        request.lock.refuse_hidden(Location::Span(request.span(&stage.base)), sink);
     }
     for stage in &file.stages {
         // `FROM`, `COPY --from`, `RUN --mount=from=`.
@@ -21,7 +21,7 @@ pub(super) fn locked(file: &Inspection, request: &Request<'_>, sink: &mut Sink) 
         let taken = stage.instructions.iter().flat_map(jobc_dockerfile::Instruction::sources);
         for from in base.into_iter().chain(taken) {
             if let ImageOrStage::Image { reference, span, .. } = from
-                && let Some(digest) = request.lock.digest(reference, Place::Span(request.span(span)), sink)
+                && let Some(digest) = request.lock.digest(reference, Location::Span(request.span(span)), sink)
             {
                 found.insert(reference.clone(), digest.to_owned());
             }

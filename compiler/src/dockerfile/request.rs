@@ -6,7 +6,7 @@ use jobc_dockerfile::{Refusal, Rule};
 use jobc_schema::Pointer;
 
 use super::finding::diagnostic;
-use crate::diagnostic::{Diagnostic, Place, Severity, Sink};
+use crate::diagnostic::{Diagnostic, Location, Severity, Sink};
 use crate::files::Files;
 use crate::lock::Lock;
 use crate::source::{SourceId, Span};
@@ -40,7 +40,7 @@ impl Request<'_> {
     /// Reports what the parser finds: at its line, or where the job names something that does not exist.
     pub(super) fn push(&self, refusal: &Refusal, severity: Severity, sink: &mut Sink) {
         let found = diagnostic(refusal, severity, self.source, self.bytes);
-        let near = |found: Diagnostic, place: Place| match &refusal.near {
+        let near = |found: Diagnostic, place: Location| match &refusal.near {
             Some(near) => found.write(place, near),
             None => found,
         };
@@ -48,11 +48,11 @@ impl Request<'_> {
             Rule::Target => {
                 let at = self.declared_at.key("target");
                 let written = self.target.unwrap_or_default();
-                near(found.at(&at, "to be built"), Place::inside(&at, written, 0..written.len()))
+                near(found.at(&at, "to be built"), Location::inside(&at, written, 0..written.len()))
             }
             Rule::Argument(name) => {
                 let at = self.declared_at.keys(["args", name]);
-                near(found.at_key(&at, "given here"), Place::key(&at))
+                near(found.at_key(&at, "given here"), Location::key(&at))
             }
             _ if found.labels.is_empty() => found.at_span(self.span(&(0..0)), ""),
             _ => found,

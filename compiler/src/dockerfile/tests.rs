@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use jobc_schema::Pointer;
 
 use super::*;
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, Location};
 use crate::files::MemoryFiles;
 use crate::lock::Lock;
 use crate::source::{Source, Sources};
@@ -33,16 +33,16 @@ fn inspect_with(text: &str, target: Option<&str>, args: &[(&str, &str)]) -> (Opt
     let mut shown = String::new();
     for found in sink.diagnostics() {
         let place = match &found.labels[0].place {
-            Place::Span(span) => {
+            Location::Span(span) => {
                 let at = sources.get(source).line_column(span.start);
                 format!("{}:{} {:?}", at.line, at.column, sources.slice(*span))
             }
-            Place::Path { pointer, .. }
-            | Place::Inside { pointer, .. }
-            | Place::Entry { pointer, .. }
-            | Place::Moved { to: pointer, .. }
-            | Place::Shaped { pointer, .. }
-            | Place::Words { pointer, .. } => pointer.to_string(),
+            Location::Path { pointer, .. }
+            | Location::Inside { pointer, .. }
+            | Location::Entry { pointer, .. }
+            | Location::Moved { to: pointer, .. }
+            | Location::Shaped { pointer, .. }
+            | Location::Words { pointer, .. } => pointer.to_string(),
         };
         let _ = writeln!(shown, "{:?} {} {place}\n  {}", found.severity, found.code, found.message);
         for note in &found.notes {

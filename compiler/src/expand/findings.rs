@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::groups::Groups;
-use crate::diagnostic::{Diagnostic, Place, Sink};
+use crate::diagnostic::{Diagnostic, Location, Sink};
 use crate::suggest;
 
 /// Findings that differ only in the combination that they are about.
@@ -66,7 +66,7 @@ fn use_role_names(groups: &Groups, diagnostic: &mut Diagnostic) -> Option<String
         *text = parts.join("`");
     }
     for label in &mut diagnostic.labels {
-        let (Place::Path { pointer, .. } | Place::Inside { pointer, .. }) = &mut label.place else {
+        let (Location::Path { pointer, .. } | Location::Inside { pointer, .. }) = &mut label.place else {
             continue;
         };
         let segments: Vec<String> = pointer.segments().collect();

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use jobc_schema::Scalar;
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes, unquoted};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes, unquoted};
 use crate::document::{Entry, Node, Value};
 use crate::source::Span;
 use crate::suggest;
@@ -183,7 +183,7 @@ fn unknown_axis<'a>(name: &str, at: Span, axes: impl Iterator<Item = &'a str> + 
     match suggest::nearest(name, axes.clone()) {
         Some(near) => diagnostic
             .at_span(at, format!("did you mean `{near}`?"))
-            .write(Place::Span(unquoted(at, name)), near),
+            .write(Location::Span(unquoted(at, name)), near),
         None => diagnostic.at_span(at, "").note(format!("its axes are {}", suggest::list(axes))),
     }
 }

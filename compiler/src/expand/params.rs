@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use jobc_schema::Scalar;
 use jobc_schema::scalar::ScalarKind;
 
-use crate::diagnostic::{Diagnostic, Edit, Fix, Place, Safety, Sink, codes, unquoted};
+use crate::diagnostic::{Diagnostic, Edit, Fix, Location, Safety, Sink, codes, unquoted};
 use crate::document::{Document, Entry, Node, Value};
 use crate::source::{SourceId, Span};
 use crate::suggest;
@@ -62,7 +62,7 @@ pub(super) fn read(document: &Document, overrides: &Overrides<'_>, sink: &mut Si
     let mut values: IndexMap<String, Option<Scalar>> = IndexMap::new();
     for param in declared.values() {
         let default = param.default.as_ref().map(|(value, span)| {
-            let at = Place::Span(*span);
+            let at = Location::Span(*span);
             checked(value, param, &at, "the default", &[], sink).unwrap_or_else(|| stand_in(param.kind))
         });
         // The environment has lower priority than given values, and is then not read.
@@ -81,7 +81,7 @@ pub(super) fn read(document: &Document, overrides: &Overrides<'_>, sink: &mut Si
                 sink.push(unknown(&entry.key, &declared, document).at_span(entry.key_span, ""));
                 continue;
             };
-            let place = Place::Span(entry.value.span);
+            let place = Location::Span(entry.value.span);
             let scalar = entry.value.to_scalar();
             if scalar.is_none() {
                 sink.push(wrong_type(&entry.value.describe(), param).at_place(place.clone(), ""));
@@ -103,7 +103,7 @@ pub(super) fn read(document: &Document, overrides: &Overrides<'_>, sink: &mut Si
             sink.push(diagnostic);
             continue;
         };
-        let at = Place::Span(param.key);
+        let at = Location::Span(param.key);
         let scalar = parse(text, param.kind);
         if scalar.is_none() {
             let mut diagnostic =
@@ -209,7 +209,7 @@ fn contradictions(param: &Declaration<'_>, sink: &mut Sink) {
                 .at_span(at, "the minimum is greater")
                 .at_span(other, "the greatest");
         {
-            let edit = |span: Span, text: String| Edit { place: Place::Span(span), text };
+            let edit = |span: Span, text: String| Edit { place: Location::Span(span), text };
             let edits = vec![edit(at, max.to_string()), edit(other, min.to_string())];
             let message = format!("write `min: {max}` and `max: {min}`");
             diagnostic.fixes.push(Fix { message, edits, safety: Safety::Unsafe });
@@ -237,7 +237,7 @@ fn contradictions(param: &Declaration<'_>, sink: &mut Sink) {
 fn checked(
     value: &Scalar,
     param: &Declaration<'_>,
-    at: &Place,
+    at: &Location,
     what: &str,
     notes: &[String],
     sink: &mut Sink,
@@ -247,7 +247,7 @@ fn checked(
         // A value of an option is in no file.
         let number =
             value.text.replace('_', "").parse::<i64>().ok().filter(|_| param.kind == ScalarKind::Integer);
-        if let (Some(number), Place::Span(_), true) = (number, at, notes.is_empty()) {
+        if let (Some(number), Location::Span(_), true) = (number, at, notes.is_empty()) {
             diagnostic = diagnostic.write(at.clone(), &number.to_string());
         }
         diagnostic.notes.extend_from_slice(notes);
@@ -259,8 +259,8 @@ fn checked(
         let mut diagnostic =
             Diagnostic::error(codes::PARAM_RANGE, message).at_place(at.clone(), why).note(help);
         // A value of an option is in no file.
-        if let (Some(near), Place::Span(span), true) = (near, &at, notes.is_empty()) {
-            diagnostic = diagnostic.write(Place::Span(unquoted(*span, &value.text)), near);
+        if let (Some(near), Location::Span(span), true) = (near, &at, notes.is_empty()) {
+            diagnostic = diagnostic.write(Location::Span(unquoted(*span, &value.text)), near);
         }
         diagnostic.notes.extend_from_slice(notes);
         sink.push(diagnostic);

@@ -3,7 +3,7 @@
 use jobc_schema::Pointer;
 use serde_json::Value as Json;
 
-use crate::diagnostic::{Diagnostic, DocumentId, Place, Safety};
+use crate::diagnostic::{Diagnostic, DocumentId, Location, Safety};
 use crate::document::Value;
 use crate::expression::keeps_type;
 
@@ -33,6 +33,6 @@ pub(super) fn declare(diagnostic: Diagnostic, name: &str, field: Option<&[&str]>
         (Some(Value::String(text)), _) if text != ANY => text.into(),
         _ => Json::from(1),
     };
-    let place = Place::Entry { document: DocumentId::Job, pointer: Pointer::ROOT.keys(["params", name]) };
+    let place = Location::Entry { document: DocumentId::Job, pointer: Pointer::ROOT.keys(["params", name]) };
     diagnostic.fix(format!("declare the parameter `{name}`"), place, default.to_string(), Safety::Unsafe)
 }

@@ -10,7 +10,7 @@ use minijinja::Value as EngineValue;
 
 use super::stand_in::{declare, stand_in};
 use super::variant::Variant;
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
 use crate::expression::{
     CodeSpan, Engine, Expression, Names, Part, Path, Scope, has_expression, keeps_type, paths, scopes_at,
@@ -210,7 +210,7 @@ impl<'a, 's> Walk<'a, 's> {
         let code = expression.code;
         let at = CodeSpan::find(self.sources, node.span, text, expression);
         if let Err(failure) = self.engine.check(code) {
-            self.sink.push(failure.diagnose(code, Some(at), Place::Span(node.span)));
+            self.sink.push(failure.diagnose(code, Some(at), Location::Span(node.span)));
             return false;
         }
         let used = paths(code);
@@ -229,7 +229,7 @@ impl<'a, 's> Walk<'a, 's> {
                             failure.notes =
                                 vec![format!("the matrix of a role is known in that role alone: {roles}")];
                         }
-                        let diagnostic = failure.diagnose(code, Some(at), Place::Span(node.span));
+                        let diagnostic = failure.diagnose(code, Some(at), Location::Span(node.span));
                         self.sink.push(match path.name(1) {
                             Some(name) if scope == Scope::Params && path.steps.len() == 2 => {
                                 declare(diagnostic, name, alone.then_some(&self.path[..]))
@@ -279,7 +279,7 @@ impl<'a, 's> Walk<'a, 's> {
                 Ok(scalar) => out.push_str(&scalar.text),
                 Err(failure) => {
                     let at = CodeSpan::find(self.sources, node.span, text, expression);
-                    self.sink.push(failure.diagnose(expression.code, Some(at), Place::Span(node.span)));
+                    self.sink.push(failure.diagnose(expression.code, Some(at), Location::Span(node.span)));
                     return None;
                 }
             }

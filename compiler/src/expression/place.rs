@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::failure::Failure;
 use super::split::{Expression, OPEN};
-use crate::diagnostic::{Diagnostic, Place, Safety};
+use crate::diagnostic::{Diagnostic, Location, Safety};
 use crate::source::{Sources, Span};
 
 /// The place of the code of an expression in a source.
@@ -71,18 +71,18 @@ impl CodeSpan {
     }
 
     /// The span of a name that can be replaced, if the source matches the code and is not quoted.
-    pub fn name(self, code: &str, range: &Range<usize>) -> Option<Place> {
+    pub fn name(self, code: &str, range: &Range<usize>) -> Option<Location> {
         let span = self.part(code, Some(range));
         let alone =
             self.exact && span.range().len() == range.len() && !code[range.clone()].contains(['"', '\'']);
-        alone.then_some(Place::Span(span))
+        alone.then_some(Location::Span(span))
     }
 
     /// The position after the code, if the source matches the code and has no quotes around it.
-    fn end(self, code: &str) -> Option<Place> {
+    fn end(self, code: &str) -> Option<Location> {
         let end = self.span.start as usize + code.trim().len();
         let there = self.exact && self.span.range().len() == code.trim().len();
-        there.then_some(Place::Span(Span::new(self.span.source, end, end)))
+        there.then_some(Location::Span(Span::new(self.span.source, end, end)))
     }
 
     /// The span of a range of the code.
@@ -105,7 +105,7 @@ fn ceil(code: &str, at: usize) -> usize {
 
 impl Failure {
     /// The finding, shown at the code, or at the whole value if the place of the code is unknown.
-    pub fn diagnose(mut self, code: &str, at: Option<CodeSpan>, value: Place) -> Diagnostic {
+    pub fn diagnose(mut self, code: &str, at: Option<CodeSpan>, value: Location) -> Diagnostic {
         // The engine counts an unknown character as one byte.
         self.range = self.range.map(|range| code.floor_char_boundary(range.start)..ceil(code, range.end));
         let name = at.zip(self.range.as_ref()).and_then(|(at, range)| at.name(code, range));
@@ -113,7 +113,7 @@ impl Failure {
             let text = if at.quoted { text.replace('"', "'") } else { text.to_owned() };
             Some((text, at.end(code)?))
         });
-        let place = at.map_or(value, |at| Place::Span(at.part(code, self.range.as_ref())));
+        let place = at.map_or(value, |at| Location::Span(at.part(code, self.range.as_ref())));
         let mut diagnostic = Diagnostic::error(self.code, self.message).at_place(place, self.label);
         diagnostic.notes = self.notes;
         match (name, self.near) {

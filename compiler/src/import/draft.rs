@@ -1,6 +1,6 @@
 //! The job that a reader is writing, with the account of what it read.
 
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
 use crate::source::Span;
 
@@ -114,7 +114,7 @@ impl<'s> Draft<'s> {
                 codes::IMPORT_VALUE,
                 format!("{message}; did you mean `{near}`?"),
             )
-            .fix(format!("write `{near}`"), Place::Span(name), near, Safety::Unsafe),
+            .fix(format!("write `{near}`"), Location::Span(name), near, Safety::Unsafe),
             None => Diagnostic::error(codes::IMPORT_VALUE, message),
         };
         self.report(name, found, "");

@@ -4,7 +4,7 @@
 //! says that the field needs a job file. Suggested edits of jobc's fields are dropped.
 
 use super::Format;
-use crate::diagnostic::{Code, Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Code, Diagnostic, Location, Sink, codes};
 
 /// jobc's names with those of protocol v2 and v1; an empty one means there is none.
 const FIELD_NAMES: &[(&str, &str, &str)] = &[
@@ -129,17 +129,17 @@ fn reword(format: Format, found: &mut Diagnostic) {
 fn keep(format: Format, code: Code, edits: &mut [crate::diagnostic::Edit], message: &mut String) -> bool {
     let alike = [codes::UNKNOWN_MODEL, codes::IMAGE_REFERENCE].contains(&code);
     edits.iter_mut().all(|edit| match edit.place {
-        Place::Path { .. }
+        Location::Path { .. }
             if code == codes::HOST_PORT_SHARED && format == Format::V1 && edit.text == "auto" =>
         {
             "0".clone_into(&mut edit.text);
             "write `0`".clone_into(message);
             true
         }
-        Place::Path { .. } => alike,
+        Location::Path { .. } => alike,
         // A key of jobc.
-        Place::Entry { .. } | Place::Moved { .. } | Place::Shaped { .. } => false,
-        Place::Inside { .. } | Place::Words { .. } | Place::Span(_) => true,
+        Location::Entry { .. } | Location::Moved { .. } | Location::Shaped { .. } => false,
+        Location::Inside { .. } | Location::Words { .. } | Location::Span(_) => true,
     })
 }
 
@@ -242,7 +242,7 @@ fn head(span: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::{Format, in_words, reword};
-    use crate::diagnostic::{Diagnostic, Place, Safety, codes};
+    use crate::diagnostic::{Diagnostic, Location, Safety, codes};
     use jobc_schema::Pointer;
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn fields_that_openpai_lacks_need_a_job_file_and_their_edits_are_dropped() {
-        let place = || Place::value(&Pointer::ROOT.key("roles"));
+        let place = || Location::value(&Pointer::ROOT.key("roles"));
         let mut found = Diagnostic::warning(codes::IMAGE_REQUIRES, "m").note("write `user: root`").fix(
             "write it",
             place(),

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes};
 use crate::document::{Entry, Node, Value};
 use crate::source::Span;
 use crate::suggest;
@@ -52,7 +52,7 @@ impl<'a> Fields<'a> {
             }
             Some(name) => {
                 let text = as_key(entry, name);
-                found.fix(format!("write `{name}`"), Place::Span(entry.key_span), text, Safety::Unsafe)
+                found.fix(format!("write `{name}`"), Location::Span(entry.key_span), text, Safety::Unsafe)
             }
             None => found.note(format!("write {instead}")),
         }
@@ -68,7 +68,7 @@ impl<'a> Fields<'a> {
             return diagnostic.note(format!("the fields known here are {}", list(known)));
         };
         let text = as_key(entry, near);
-        diagnostic.fix(format!("write `{near}`"), Place::Span(entry.key_span), text, Safety::Safe)
+        diagnostic.fix(format!("write `{near}`"), Location::Span(entry.key_span), text, Safety::Safe)
     }
 
     /// A required field.
@@ -206,7 +206,7 @@ fn whole(entry: &Entry, least: i64, sink: &mut Sink) -> Option<i64> {
             let text = text.trim();
             sink.push(mismatch(entry, what).fix(
                 format!("write `{text}`"),
-                Place::Span(entry.value.span),
+                Location::Span(entry.value.span),
                 text,
                 Safety::Safe,
             ));

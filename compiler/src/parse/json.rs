@@ -7,7 +7,7 @@ mod blank;
 mod number;
 mod string;
 
-use crate::diagnostic::{Code, Diagnostic, Place, Safety, codes};
+use crate::diagnostic::{Code, Diagnostic, Location, Safety, codes};
 use crate::document::{Entry, Node, Value};
 
 use super::keys::{Keys, shorten};
@@ -283,7 +283,7 @@ impl Loader<'_, '_, '_> {
         };
         self.report.push(Diagnostic::error(code, message).at_span(span, "").fix(
             what,
-            Place::Span(span),
+            Location::Span(span),
             instead,
             Safety::Safe,
         ));

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
 use crate::source::{Source, SourceId, Sources, Span};
 
@@ -73,7 +73,7 @@ impl Lines<'_> {
         for mut finding in found.into_iter().filter(|finding| finding.code != codes::ALIAS).take(room) {
             let edits = finding.fixes.iter_mut().flat_map(|fix| &mut fix.edits).map(|edit| &mut edit.place);
             for place in finding.labels.iter_mut().map(|label| &mut label.place).chain(edits) {
-                if let Place::Span(span) = place {
+                if let Location::Span(span) = place {
                     span.shift(by);
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::diagnostic::{Code, Diagnostic, Place, Severity, Sink, codes};
+use crate::diagnostic::{Code, Diagnostic, Location, Severity, Sink, codes};
 use crate::source::{SourceId, Span};
 
 /// The maximum number of findings per code; a hostile file could have one at every second byte.
@@ -78,7 +78,7 @@ impl<'s> Report<'s> {
                 let more = count - MAX_PER_CODE;
                 let message = format!("{more} more of these are not shown");
                 self.sink
-                    .push(Diagnostic::new(code, Severity::Note, message).at_place(Place::Span(span), ""));
+                    .push(Diagnostic::new(code, Severity::Note, message).at_place(Location::Span(span), ""));
             }
         }
     }

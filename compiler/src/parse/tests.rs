@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::diagnostic::{Diagnostic, Place, Sink};
+use crate::diagnostic::{Diagnostic, Location, Sink};
 use crate::document::{Document, Node, Value};
 use crate::source::{Source, SourceId, Sources, Span};
 
@@ -79,7 +79,7 @@ fn write_diagnostic(out: &mut String, sources: &Sources, diagnostic: &Diagnostic
     for fix in &diagnostic.fixes {
         let mut mended = sources.get(SourceId(0)).text().to_owned();
         for edit in fix.edits.iter().rev() {
-            let Place::Span(span) = edit.place else { panic!("an edit without bytes") };
+            let Location::Span(span) = edit.place else { panic!("an edit without bytes") };
             mended.replace_range(span.range(), &edit.text);
         }
         let line = changed_lines(sources.get(SourceId(0)).text(), &mended);

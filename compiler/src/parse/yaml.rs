@@ -12,7 +12,7 @@ mod tabs;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StructureStyle, Tag, options};
 
-use crate::diagnostic::{Diagnostic, Place, Safety, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, codes};
 use crate::document::Node;
 
 use super::limits::MAX_DEPTH;
@@ -195,7 +195,7 @@ fn several_documents(
             .note("write each job to a file of its own, or remove the `---`");
     let start = second.start as usize;
     if let Some(end) = goes_on(builder.text, start) {
-        let line = Place::Span(builder.report.span(start, end));
+        let line = Location::Span(builder.report.span(start, end));
         diagnostic = diagnostic.fix("remove the `---`", line, "", Safety::Unsafe);
     }
     builder.report.push(diagnostic);

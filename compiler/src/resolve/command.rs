@@ -5,7 +5,7 @@ use jobc_schema::plan::CommandPlan;
 use jobc_schema::role::{KnownShell, Role, Run, Shell};
 
 use super::text::Texts;
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 
 /// The command of a role.
 pub(super) fn resolve_command(texts: &Texts<'_>, role: &Role, at: &Pointer, sink: &mut Sink) -> CommandPlan {
@@ -44,7 +44,7 @@ pub(super) fn resolve_workdir(
             Diagnostic::error(codes::COMMAND, format!("the directory `{workdir}` is not absolute"))
                 .at(&at, "")
                 .note(format!("write `{instead}`: a relative directory is not allowed"))
-                .write(Place::inside(&at, &workdir, 0..workdir.len()), &instead),
+                .write(Location::inside(&at, &workdir, 0..workdir.len()), &instead),
         );
     }
     Some(workdir)

@@ -9,7 +9,7 @@ use jobc_schema::role::{Disruptions, Retry, RetryScope, Role, Threshold, Thresho
 
 use super::context::Context;
 use super::distributed::Rendezvous;
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes};
 
 /// The thresholds of a role. By default, it fails the job at its first failure and never makes it succeed. An elastic
 /// job succeeds when the minimum number of instances has succeeded, and fails when fewer remain. A Ray job succeeds
@@ -39,7 +39,7 @@ pub(super) fn resolve_completion(
                         .note(format!("write `{word}`, or a smaller number"))
                         .fix(
                             format!("write `{word}`"),
-                            Place::value(&at.key(key)),
+                            Location::value(&at.key(key)),
                             format!("\"{word}\""),
                             Safety::Unsafe,
                         ),

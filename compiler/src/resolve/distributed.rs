@@ -8,7 +8,7 @@ use jobc_schema::plan::{DistributedPlan, Launch, MemberPlan, SshPlan};
 use super::context::Context;
 use super::framework::{RENDEZVOUS, framework_name, part_name};
 use super::{elastic, launch, ray, ssh};
-use crate::diagnostic::{Diagnostic, DocumentId, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, DocumentId, Location, Safety, Sink, codes};
 use crate::suggest;
 
 /// A resolved rendezvous.
@@ -301,7 +301,7 @@ fn check_parts(context: &Context<'_>, framework: Framework, named: &MemberNames,
                     .note(format!(
                         "there is one {name}: write `instances: 1`, and make the others a `worker` role"
                     ))
-                    .fix("write `instances: 1`", Place::value(&instances), "1", Safety::Unsafe),
+                    .fix("write `instances: 1`", Location::value(&instances), "1", Safety::Unsafe),
             );
         }
     }

@@ -8,7 +8,7 @@ use jobc_schema::{EnvValue, Pointer};
 
 use super::context::Context;
 use super::text::Texts;
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 
 /// The variables of a role: the job's, overridden by the role's; null removes one.
 pub(super) fn resolve_env(
@@ -28,7 +28,7 @@ pub(super) fn resolve_env(
             let text = value.0.as_ref().map(|value| value.text.as_str());
             match text.filter(|_| name == VISIBLE_DEVICES) {
                 Some(value) => report_visible_devices(value, has_gpus, &at, sink),
-                None => report_reserved(name, Place::key(&at), sink),
+                None => report_reserved(name, Location::key(&at), sink),
             }
             if value.0.is_none() {
                 env.shift_remove(name.as_str());
@@ -53,7 +53,7 @@ pub(super) fn resolve_env(
 pub(super) fn check_target(target: &TargetPlan, sink: &mut Sink) {
     let at = Pointer::ROOT.keys(["targets", &target.name, "env"]);
     for name in target.settings.env.keys() {
-        report_reserved(name, Place::target(&at.key(name)), sink);
+        report_reserved(name, Location::target(&at.key(name)), sink);
     }
 }
 
@@ -76,7 +76,7 @@ fn report_visible_devices(value: &str, has_gpus: bool, at: &Pointer, sink: &mut 
 }
 
 /// Reports a variable that jobc or the target sets itself.
-pub(super) fn report_reserved(name: &str, at: Place, sink: &mut Sink) {
+pub(super) fn report_reserved(name: &str, at: Location, sink: &mut Sink) {
     let note = match name {
         VISIBLE_DEVICES => {
             "the target sets it from `resources.gpu`; `gpu: 0` hides all GPUs, and the target or `jobc run --devices` selects the GPUs"

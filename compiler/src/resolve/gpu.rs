@@ -9,7 +9,7 @@ use jobc_schema::target::{BackendName, Target};
 
 use super::context::Context;
 use super::graph::Graph;
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes};
 use crate::stdlib::providers;
 
 /// Above this number of roles with GPUs, no GPU is used by two of them.
@@ -103,7 +103,7 @@ fn report_rules_for_none(rules: &GpuRules, at: &Pointer, sink: &mut Sink) {
                 .at_key(&at.key(key), "")
                 .at(&at.key("count"), "no GPU")
                 .note("write `gpu: 0` to hide all GPUs, or a `count` above 0")
-                .fix("write `gpu: 0`", Place::value(at), "0", Safety::Unsafe),
+                .fix("write `gpu: 0`", Location::value(at), "0", Safety::Unsafe),
         );
     }
 }

@@ -12,7 +12,7 @@ use jobc_schema::{EnvValue, Pointer};
 use super::context::Context;
 use super::images::{check_reference, locked};
 use super::{files, secrets};
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::expression::{Names, Part, Scope, has_expression, split};
 
 /// An image block that is being resolved.
@@ -142,7 +142,7 @@ impl<'a> Build<'a> {
                 Err(failure) => {
                     let spans = self.context.variant.late.get(at);
                     let span = spans.and_then(|spans| spans.get(expression.number)).copied();
-                    sink.push(failure.diagnose(expression.code, span, Place::value(at)));
+                    sink.push(failure.diagnose(expression.code, span, Location::value(at)));
                 }
             }
         }

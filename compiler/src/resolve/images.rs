@@ -12,7 +12,7 @@ use super::context::Context;
 use super::env::report_reserved;
 use super::image_build::{self, ResolvedBuild};
 use super::scope;
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes};
 use crate::expression::Names;
 use crate::full_width;
 use crate::suggest;
@@ -208,7 +208,7 @@ fn resolve_image(
     };
     if let Some(host) = &block.host {
         for (index, name) in host.env.iter().enumerate() {
-            report_reserved(name, Place::key(&at.key("host").key("env").index(index)), sink);
+            report_reserved(name, Location::key(&at.key("host").key("env").index(index)), sink);
         }
         return ImagePlan { source: ImageSource::host(host), reference: "host".to_owned(), declared_at };
     }
@@ -231,7 +231,7 @@ fn resolve_image(
 /// An image's name with its digest in `jobc.lock`. The tag is kept for users, and for checks that
 /// depend on it.
 pub(super) fn locked(context: &Context<'_>, name: String, at: &Pointer, sink: &mut Sink) -> String {
-    match context.lock.digest(&name, Place::value(at), sink) {
+    match context.lock.digest(&name, Location::value(at), sink) {
         Some(digest) => format!("{name}@{digest}"),
         None => name,
     }
@@ -287,10 +287,10 @@ pub(super) fn check_reference(text: &str, at: &Pointer, sink: &mut Sink) {
     // For a path, the whole text is wrong.
     let range = if is_path(text) { 0..text.len() } else { error.span.clone() };
     let mut diagnostic = Diagnostic::error(codes::IMAGE_REFERENCE, error.finding())
-        .at_place(Place::inside(at, text, range), "")
+        .at_place(Location::inside(at, text, range), "")
         .note(note);
     if let Some(mended) = repair(text) {
-        let place = Place::inside(at, text, 0..text.len());
+        let place = Location::inside(at, text, 0..text.len());
         diagnostic = diagnostic.fix(format!("write `{mended}`"), place, mended, Safety::Safe);
     }
     sink.push(diagnostic);

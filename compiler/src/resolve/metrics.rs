@@ -9,7 +9,7 @@ use jobc_schema::{Job, Pointer};
 use regex::bytes::Regex;
 
 use super::volumes::tidy;
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes};
 use crate::suggest;
 
 /// The metrics of a role: the job's and its own. A file of the job's metrics that the role does not see belongs to
@@ -161,7 +161,7 @@ fn resolve_metric(
         sink.push(match near.filter(|_| !file.contains("..")) {
             Some(near) => diagnostic.at(&at, "").fix(
                 format!("write `{near}`"),
-                Place::value(&at),
+                Location::value(&at),
                 serde_json::Value::from(near).to_string(),
                 Safety::Unsafe,
             ),

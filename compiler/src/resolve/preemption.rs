@@ -6,7 +6,7 @@ use jobc_schema::plan::{PreemptionPlan, RolePlan};
 use jobc_schema::role::Role;
 use jobc_schema::{Job, Pointer};
 
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes};
 use crate::suggest;
 
 /// Without a grace period in the job file.
@@ -37,7 +37,7 @@ pub(super) fn resolve_preemption(job: &Job, roles: &[RolePlan], sink: &mut Sink)
             sink.push(match suggest::nearest(name, known) {
                 Some(near) => diagnostic.note(format!("did you mean `{near}`?")).fix(
                     format!("write `{near}`"),
-                    Place::value(&at),
+                    Location::value(&at),
                     near.to_owned(),
                     Safety::Unsafe,
                 ),

@@ -6,7 +6,7 @@ use jobc_schema::queueing::{Priority, PriorityEntry, PriorityPlan, StartTime};
 use jobc_schema::target::Target;
 use jobc_schema::{BackendName, Job, Pointer};
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::suggest;
 
 /// The priority, with what the target calls it.
@@ -36,7 +36,7 @@ pub(super) fn resolve_priority(job: &Job, target: &TargetPlan, sink: &mut Sink) 
     let at = Pointer::ROOT.key("priority");
     let found = Diagnostic::error(codes::UNKNOWN_PRIORITY, message).at(&at, "").note(note);
     sink.push(match suggest::nearest(name, table.keys().map(String::as_str)) {
-        Some(near) => found.write(Place::value(&at), near),
+        Some(near) => found.write(Location::value(&at), near),
         None => found,
     });
     None

@@ -7,7 +7,7 @@ use regex::bytes::Regex;
 
 use super::scope::RoleScope;
 use super::text::Texts;
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::suggest;
 
 /// The probe of a role with its timing.
@@ -33,7 +33,7 @@ pub(super) fn resolve_ready(
                 Diagnostic::error(codes::READY, format!("the path `{}` does not begin with `/`", http.path))
                     .at(&at, "")
                     .note(format!("write `{instead}`"))
-                    .write(Place::inside(&at, &http.path, 0..http.path.len()), &instead),
+                    .write(Location::inside(&at, &http.path, 0..http.path.len()), &instead),
             );
         }
         probes.push(ProbePlan::Http { port: http.port.clone(), path: http.path.clone() });

@@ -9,7 +9,7 @@ use jobc_schema::{Bytes, Pointer};
 
 use super::gpu;
 use super::volumes::tidy;
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes};
 
 /// The resources of a role's instances; `first_gpu` is the logical index of the role's first GPU, and `all_gpus` says
 /// that their number is the host's.
@@ -102,7 +102,7 @@ fn resolve_hugepages(resources: &Resources, at: &Pointer, sink: &mut Sink) -> In
                 .note(format!("write `{up}`"))
                 .fix(
                     format!("write `{up}`"),
-                    Place::value(&at.key(page)),
+                    Location::value(&at.key(page)),
                     format!("\"{up}\""),
                     Safety::Unsafe,
                 ),

@@ -5,7 +5,7 @@ use jobc_schema::Pointer;
 use jobc_schema::plan::{RegistryPlan, SecretPlan};
 
 use super::context::Context;
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::suggest;
 
 /// The source of each secret's value.
@@ -46,7 +46,13 @@ pub(super) fn resolve_registries(context: &Context<'_>, sink: &mut Sink) -> Inde
 /// Reports an undeclared secret that a field names.
 pub(super) fn check_secret(context: &Context<'_>, name: &str, at: &Pointer, sink: &mut Sink) {
     if !context.job.secrets.contains_key(name) {
-        report_unknown(context, name, Place::value(at), Some(Place::inside(at, name, 0..name.len())), sink);
+        report_unknown(
+            context,
+            name,
+            Location::value(at),
+            Some(Location::inside(at, name, 0..name.len())),
+            sink,
+        );
     }
 }
 
@@ -56,8 +62,8 @@ pub(super) fn check_secret(context: &Context<'_>, name: &str, at: &Pointer, sink
 pub(super) fn report_unknown(
     context: &Context<'_>,
     name: &str,
-    place: Place,
-    text: Option<Place>,
+    place: Location,
+    text: Option<Location>,
     sink: &mut Sink,
 ) {
     let known = || context.job.secrets.keys().map(String::as_str);

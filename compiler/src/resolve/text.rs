@@ -5,7 +5,7 @@ use jobc_schema::plan::{Reference, Text};
 
 use super::context::Context;
 use super::scope::RoleScope;
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::expression::holes::{TextSegment, stretches};
 use crate::expression::{CodeSpan, Expression, Part, Path, Scope, has_expression, paths, split};
 
@@ -81,7 +81,7 @@ impl<'a> Texts<'a> {
             let (code, range) = (expression.code, &path.steps[1].range);
             let span = self.span(&expression, at);
             let place =
-                span.map_or_else(|| Place::value(at), |span| Place::Span(span.part(code, Some(range))));
+                span.map_or_else(|| Location::value(at), |span| Location::Span(span.part(code, Some(range))));
             let text = span.and_then(|span| span.name(code, range));
             super::secrets::report_unknown(self.context, name, place, text, sink);
         }
@@ -103,7 +103,7 @@ impl<'a> Texts<'a> {
                         "the index is known only at run time; calculate in the shell, as in `$((JOBC_INDEX + 1))`".to_owned(),
                     );
                 }
-                sink.push(failure.diagnose(code, self.span(expression, at), Place::value(at)));
+                sink.push(failure.diagnose(code, self.span(expression, at), Location::value(at)));
                 return;
             }
         };
@@ -144,7 +144,7 @@ impl<'a> Texts<'a> {
         let range = path.range.start..path.steps.get(1)?.range.end;
         let place = self
             .span(expression, at)
-            .map_or_else(|| Place::value(at), |span| Place::Span(span.part(code, Some(&range))));
+            .map_or_else(|| Location::value(at), |span| Location::Span(span.part(code, Some(&range))));
         let count = groups.of_role(role).map_or(0, <[String]>::len);
         let what = if path.root() == "roles" { "number of instances" } else { "address" };
         Some(

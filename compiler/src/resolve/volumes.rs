@@ -12,7 +12,7 @@ use super::code;
 use super::context::Context;
 use super::secrets;
 use super::volume_source::read_source;
-use crate::diagnostic::{Diagnostic, DocumentId, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, DocumentId, Location, Safety, Sink, codes};
 use crate::suggest;
 
 /// Directories of the system or jobc: nothing is mounted over them or, if the flag is set, below them.
@@ -145,7 +145,7 @@ fn read(source: Option<&str>, at: &Pointer, sink: &mut Sink) -> VolumeSource {
             Some(source) => {
                 let (what, quoted) =
                     (format!("write `{source}`"), serde_json::Value::from(source).to_string());
-                found.fix(what, Place::value(&at), quoted, Safety::Unsafe)
+                found.fix(what, Location::value(&at), quoted, Safety::Unsafe)
             }
             None => found.note(error.note),
         });

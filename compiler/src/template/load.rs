@@ -118,7 +118,7 @@ fn unknown_built_in(name: &str, span: Span) -> Diagnostic {
     if let Some(near) = suggest::nearest(name, names()).map(|near| format!("std/{near}")) {
         diagnostic = diagnostic
             .note(format!("did you mean `{near}`?"))
-            .write(diagnostic::Place::Span(unquoted(span, &key)), &near);
+            .write(diagnostic::Location::Span(unquoted(span, &key)), &near);
     }
     diagnostic.note(format!("known: {}", suggest::list(names())))
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use jobc_schema::job::ParamRules;
 use jobc_schema::scalar::ScalarKind;
 
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes, unquoted};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes, unquoted};
 use crate::document::{Entry, Node, Value};
 use crate::source::Span;
 use crate::suggest;
@@ -80,7 +80,7 @@ impl Template {
                 let first = root.entries().first().map(|entry| entry.key_span);
                 // Only in a block map.
                 if let Some(first) = first.filter(|first| first.start == root.span.start) {
-                    let place = Place::Span(Span { end: first.start, ..first });
+                    let place = Location::Span(Span { end: first.start, ..first });
                     for kind in ["job", "role"] {
                         let text = format!("kind: {kind}\n");
                         found =
@@ -114,7 +114,7 @@ fn unknown_keys(node: &Node, known: &[&'static str], sink: &mut Sink) {
         sink.push(match suggest::nearest(&entry.key, known.iter().copied()) {
             Some(near) => diagnostic
                 .note(format!("did you mean `{near}`?"))
-                .write(Place::Span(unquoted(entry.key_span, &entry.key)), near),
+                .write(Location::Span(unquoted(entry.key_span, &entry.key)), near),
             None => diagnostic.note(format!("known: {}", suggest::list(known.iter().copied()))),
         });
     }

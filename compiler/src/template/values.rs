@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jobc_schema::scalar::{Scalar, ScalarKind};
 
 use super::read::{Parameter, Template, kind_of};
-use crate::diagnostic::{Diagnostic, Place, Sink, codes, unquoted};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes, unquoted};
 use crate::document::{Entry, Node, Value};
 use crate::suggest;
 
@@ -33,7 +33,7 @@ pub(super) fn read(
             let diagnostic = Diagnostic::error(codes::TEMPLATE_PARAM, message).at_span(entry.key_span, "");
             let near = suggest::nearest(&entry.key, names());
             let known = format!("its parameters: {}", suggest::list(names()));
-            let place = Place::Span(unquoted(entry.key_span, &entry.key));
+            let place = Location::Span(unquoted(entry.key_span, &entry.key));
             let diagnostic = near.into_iter().fold(diagnostic, |diagnostic, near| {
                 diagnostic.note(format!("did you mean `{near}`?")).write(place.clone(), near)
             });

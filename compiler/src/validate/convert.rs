@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value as Json, json};
 use serde_path_to_error::{Path, Segment};
 
-use crate::diagnostic::{Diagnostic, DocumentId, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, DocumentId, Location, Sink, codes};
 use crate::document::{Document, Node, Part, Value};
 
 use super::place;
@@ -42,7 +42,7 @@ pub(super) fn deserialize_node<T: DeserializeOwned>(
             // The schema and the rules should have reported this: an error here reveals a gap in them.
             let pointer = pointer(error.path());
             let subject = place::subject(&place::segments(&pointer));
-            let place = Place::Path { document: id, pointer, part: Part::Value };
+            let place = Location::Path { document: id, pointer, part: Part::Value };
             let message = format!("{subject} cannot be read: {}", error.inner());
             let diagnostic = Diagnostic::error(codes::WRONG_KIND, message).at_place(place, "");
             sink.push(diagnostic.note("the schema allows this, so this is a bug in jobc; please report it"));

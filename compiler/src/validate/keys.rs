@@ -340,7 +340,7 @@ pub(super) fn missing(refused: &RefusedValue<'_>, key: &str, report: &mut Report
         // In block style only; the span of a flow map begins before its first key.
         if first.key_span.start == refused.node.span.start {
             let start = crate::source::Span { end: first.key_span.start, ..first.key_span };
-            let here = crate::diagnostic::Place::Span(start);
+            let here = crate::diagnostic::Location::Span(start);
             diagnostic = diagnostic.fix("write `version: 1`", here, "version: 1\n", Safety::Safe);
         }
     }

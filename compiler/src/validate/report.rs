@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jobc_schema::Pointer;
 use serde_json::Value as Json;
 
-use crate::diagnostic::{Code, Diagnostic, DocumentId, Edit, Fix, Place, Safety, Shape, Sink, flow};
+use crate::diagnostic::{Code, Diagnostic, DocumentId, Edit, Fix, Location, Safety, Shape, Sink, flow};
 use crate::document::{Document, Node, Part, Value};
 
 /// The maximum number of findings per code to show; a generated file may repeat one mistake ten thousand times.
@@ -19,7 +19,7 @@ pub(super) struct Report<'a> {
     json: bool,
     sink: &'a mut Sink,
     /// The number of findings of each code, and the last of them.
-    found: BTreeMap<Code, (usize, Place)>,
+    found: BTreeMap<Code, (usize, Location)>,
     refused: BTreeSet<Pointer>,
 }
 
@@ -29,19 +29,19 @@ impl<'a> Report<'a> {
     }
 
     /// The value at a path of this document.
-    pub(super) fn value(&self, pointer: &Pointer) -> Place {
-        Place::Path { document: self.id, pointer: pointer.clone(), part: Part::Value }
+    pub(super) fn value(&self, pointer: &Pointer) -> Location {
+        Location::Path { document: self.id, pointer: pointer.clone(), part: Part::Value }
     }
 
     /// The key at a path of this document.
-    pub(super) fn key(&self, pointer: &Pointer) -> Place {
-        Place::Path { document: self.id, pointer: pointer.clone(), part: Part::Key }
+    pub(super) fn key(&self, pointer: &Pointer) -> Location {
+        Location::Path { document: self.id, pointer: pointer.clone(), part: Part::Key }
     }
 
     /// Adds a finding; beyond [`SHOWN`] of a code it is only counted.
     pub(super) fn push(&mut self, diagnostic: Diagnostic) {
         let place =
-            diagnostic.labels.first().map_or(Place::Span(self.document.root.span), |l| l.place.clone());
+            diagnostic.labels.first().map_or(Location::Span(self.document.root.span), |l| l.place.clone());
         let (count, last) = self.found.entry(diagnostic.code).or_insert((0, place.clone()));
         *count += 1;
         if *count <= MAX_REPORTED {
@@ -150,15 +150,15 @@ impl<'a> Report<'a> {
     ) -> Diagnostic {
         let (document, pointer) = (self.id, from.clone());
         let old = if keep {
-            Place::Shaped { document, pointer, shape: Shape::Comment }
+            Location::Shaped { document, pointer, shape: Shape::Comment }
         } else {
-            Place::Entry { document, pointer }
+            Location::Entry { document, pointer }
         };
         let mut edits = vec![Edit { place: old, text: String::new() }];
         let mut written = vec![];
         for (to, value) in entries {
             written.push(format!("`{}: {}`", to.last().unwrap_or_default(), flow(value, false)));
-            let place = Place::Moved { document, from: from.clone(), to: to.clone() };
+            let place = Location::Moved { document, from: from.clone(), to: to.clone() };
             edits.push(Edit { place, text: value.to_string() });
         }
         let key = from.last().unwrap_or_default();
@@ -188,7 +188,7 @@ impl<'a> Report<'a> {
     /// A fix that removes an entry.
     pub(super) fn remove(&self, diagnostic: Diagnostic, at: &Pointer) -> Diagnostic {
         let message = format!("remove `{}`", at.last().unwrap_or_default());
-        let place = Place::Entry { document: self.id, pointer: at.clone() };
+        let place = Location::Entry { document: self.id, pointer: at.clone() };
         diagnostic.fix(message, place, "", Safety::Unsafe)
     }
 

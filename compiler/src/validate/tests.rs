@@ -9,7 +9,7 @@ mod targets;
 
 use std::fmt::Write as _;
 
-use crate::diagnostic::{Diagnostic, DocumentId, Place, Severity, Sink};
+use crate::diagnostic::{Diagnostic, DocumentId, Location, Severity, Sink};
 use crate::document::Document;
 use crate::parse::parse;
 use crate::source::{Source, Sources};
@@ -37,7 +37,7 @@ fn findings(text: &str) -> (Sources, Vec<Diagnostic>) {
 
 /// Prints a finding in a few lines: place, code, message, labels, notes and fixes.
 fn describe(out: &mut String, sources: &Sources, diagnostic: &Diagnostic) {
-    let place = |place: &Place| {
+    let place = |place: &Location| {
         let span = place.span().expect("a located place");
         let at = sources.get(span.source).line_column(span.start);
         let text = sources.slice(span).replace('\n', "⏎");

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use jobc_compiler::diagnostic::{Diagnostic, DocumentId, Edit, Fix, Place, Safety, Sink, codes};
+use jobc_compiler::diagnostic::{Diagnostic, DocumentId, Edit, Fix, Location, Safety, Sink, codes};
 use jobc_compiler::document::{Document, Node, Part, Value};
 use jobc_compiler::source::{Source, SourceId, Sources};
 use jobc_schema::Pointer;
@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use crate::kind::Kind;
 use crate::session::Session;
 use crate::tree::{Tree, is_json};
-use crate::{names, place};
+use crate::{names, selected};
 
 /// The kind of these actions.
 pub(crate) const EXTRACT: &str = "refactor.extract";
@@ -32,7 +32,7 @@ pub(crate) fn extractions(
     let open = session.documents.get(uri).filter(|open| open.kind == Kind::Job);
     let Some((open, tree)) = open.zip(session.tree(uri).filter(|tree| tree.parses)) else { return vec![] };
     let json = is_json(open.path.as_deref(), tree.text.as_str());
-    let Some(found) = place::at(&tree.document, range.start) else { return vec![] };
+    let Some(found) = selected::at(&tree.document, range.start) else { return vec![] };
     if range.end > found.node.span.end as usize {
         return vec![];
     }
@@ -68,7 +68,7 @@ fn image(tree: &Tree, path: &[&str]) -> Option<(String, Vec<Edit>)> {
     );
     let used = format!("{{\"use\": \"{name}\"}}");
     let used = if is_json(None, tree.text.as_str()) { used } else { used.replace('"', "") };
-    let place = Place::Path { document: DocumentId::Job, pointer, part: Part::Value };
+    let place = Location::Path { document: DocumentId::Job, pointer, part: Part::Value };
     let edits = vec![added("images", &name, node.to_json().to_string()), Edit { place, text: used }];
     Some((format!("extract to `images.{name}`"), edits))
 }
@@ -93,14 +93,14 @@ fn parameter(tree: &Tree, path: &[&str], node: &Node, json: bool) -> Option<(Str
     let name = free(&tree.document, "params", &name);
     let expression = format!("${{{{ params.{name} }}}}");
     let expression = if json || in_flow(tree, path) { format!("\"{expression}\"") } else { expression };
-    let replaced = Edit { place: Place::Span(node.span), text: expression };
+    let replaced = Edit { place: Location::Span(node.span), text: expression };
     let edits = vec![added("params", &name, value.to_string()), replaced];
     Some((format!("extract to `params.{name}`"), edits))
 }
 
 fn added(section: &str, name: &str, text: String) -> Edit {
     Edit {
-        place: Place::Entry { document: DocumentId::Job, pointer: Pointer::ROOT.keys([section, name]) },
+        place: Location::Entry { document: DocumentId::Job, pointer: Pointer::ROOT.keys([section, name]) },
         text,
     }
 }
@@ -135,7 +135,7 @@ fn located(tree: &Tree, edits: Vec<Edit>) -> Option<Vec<TextEdit>> {
     let mut sink = Sink::new();
     let mut diagnostic = Diagnostic::info(codes::EXPRESSION_NAME, "");
     let number = edits.iter().find_map(|edit| match edit.place {
-        Place::Span(span) => Some(tree.text.as_str()[span.range()].to_owned()),
+        Location::Span(span) => Some(tree.text.as_str()[span.range()].to_owned()),
         _ => None,
     });
     diagnostic.fixes.push(Fix { message: String::new(), edits, safety: Safety::Unsafe });

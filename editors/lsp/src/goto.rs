@@ -7,7 +7,7 @@ use lsp_types::{Location, Position, Range, TextEdit, Uri, WorkspaceEdit};
 use crate::actions::workspace_edit;
 use crate::kind::Kind as FileKind;
 use crate::names::{self, Kind, Mention, Name};
-use crate::place::{self, Place};
+use crate::selected::{self, Selected};
 use crate::session::Session;
 use crate::text::Text;
 use crate::tree::Tree;
@@ -188,7 +188,7 @@ fn all(session: &Session<'_>, at: &Uri, name: &Name) -> Vec<(Location, Mention)>
 
 /// The file at an offset: a template, a Dockerfile, requirements, the file of a text.
 fn file_at(session: &Session<'_>, at: &Uri, tree: &Tree, offset: usize) -> Option<Location> {
-    let Place { path, node, is_key: false } = place::at(&tree.document, offset)? else { return None };
+    let Selected { path, node, is_key: false } = selected::at(&tree.document, offset)? else { return None };
     let steps: Vec<&str> = path.iter().map(String::as_str).collect();
     let name = node.as_str().filter(|_| links::names_a_file(&tree.document, &steps))?;
     let directory = session.documents.get(at)?.path.as_deref()?.parent()?;

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::kind::Kind;
 use crate::names::{self, Mention};
-use crate::place::{self, Place};
 use crate::schema::{Schema, text};
+use crate::selected::{self, Selected};
 use crate::session::{Job, Session};
 use crate::tree::Tree;
 use crate::{amounts, goto, template};
@@ -19,7 +19,7 @@ pub(crate) fn hover(session: &Session<'_>, uri: &Uri, position: Position) -> Opt
     let tree = session.tree(uri)?;
     let kind = session.documents.get(uri)?.kind;
     let offset = tree.text.offset(position);
-    let place = place::at(&tree.document, offset)?;
+    let place = selected::at(&tree.document, offset)?;
     let mentions = goto::mentions(session, uri, tree);
     let mention = names::at(mentions, offset);
     let mut parts = vec![];
@@ -46,7 +46,7 @@ pub(crate) fn hover(session: &Session<'_>, uri: &Uri, position: Position) -> Opt
 }
 
 /// The template that is used here, or the parameter of one.
-fn of_template(session: &Session<'_>, uri: &Uri, tree: &Tree, place: &Place<'_>) -> Option<String> {
+fn of_template(session: &Session<'_>, uri: &Uri, tree: &Tree, place: &Selected<'_>) -> Option<String> {
     let path: Vec<&str> = place.path.iter().map(String::as_str).collect();
     let uses = template::user(&tree.document, &path)?.get("uses")?.as_str()?;
     match path[..] {
@@ -63,7 +63,7 @@ fn of_template(session: &Session<'_>, uri: &Uri, tree: &Tree, place: &Place<'_>)
 }
 
 /// The range of a hover: a key, or a value.
-fn span(tree: &Tree, place: &Place<'_>) -> std::ops::Range<usize> {
+fn span(tree: &Tree, place: &Selected<'_>) -> std::ops::Range<usize> {
     let above = &place.path[..place.path.len().saturating_sub(1)];
     let map = above.iter().try_fold(&tree.document.root, |node, step| node.get(step));
     let entry = map.and_then(|map| map.entries().iter().find(|entry| Some(&entry.key) == place.path.last()));
@@ -126,7 +126,7 @@ fn keys(node: &Node, keys: &[&str]) -> String {
 }
 
 /// The schema's documentation of the key, or of the word, at a place.
-fn documentation(kind: Kind, place: &Place<'_>) -> Option<String> {
+fn documentation(kind: Kind, place: &Selected<'_>) -> Option<String> {
     let schema = Schema::of(kind);
     let parts = schema.at(&place.path);
     let page = |part: &&Value| {

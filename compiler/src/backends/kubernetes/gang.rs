@@ -8,7 +8,7 @@ use jobc_schema::plan::GangPlan;
 use serde_json::{Map, Value, json};
 
 use crate::backend::{FilePart, Origin, PartSource};
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 
 use super::cluster::Cluster;
 use super::kinds::{PodGang, Setting};
@@ -72,7 +72,7 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     };
     sink.push(
         Diagnostic::error(codes::KUBERNETES_SETTING, message)
-            .at_place(Place::target(&setting_at(cluster.job, ["gang"])), "")
+            .at_place(Location::target(&setting_at(cluster.job, ["gang"])), "")
             .note(note),
     );
 }

@@ -9,7 +9,7 @@ use jobc_schema::plan::{FileContent, Reference, RolePlan, Text};
 use jobc_schema::role::{NeedState, RetryScope};
 use serde_json::{Map, Value, json};
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 
 use super::cluster::Cluster;
 use super::config::Configs;
@@ -20,7 +20,7 @@ use super::{metadata, pod, rayjob};
 
 /// Rejects a job that is not such a group.
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
-    let setting = Place::target(&setting_at(cluster.job, ["kind"]));
+    let setting = Location::target(&setting_at(cluster.job, ["kind"]));
     let refuse = |at: Pointer, message: String, note: &str, sink: &mut Sink| {
         sink.push(
             Diagnostic::error(codes::KUBERNETES_KIND, message)
@@ -96,7 +96,7 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
                     cluster.job.name
                 ),
             )
-            .at_place(Place::target(&setting_at(cluster.job, ["kind"])), "asks for a LeaderWorkerSet"),
+            .at_place(Location::target(&setting_at(cluster.job, ["kind"])), "asks for a LeaderWorkerSet"),
         );
     }
 }

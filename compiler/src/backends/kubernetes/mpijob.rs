@@ -7,7 +7,7 @@ use jobc_schema::Pointer;
 use jobc_schema::plan::{Launch, RolePlan};
 use serde_json::{Map, Value, json};
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 
 use super::cluster::Cluster;
 use super::config::Configs;
@@ -29,7 +29,7 @@ pub(super) fn parts<'a>(cluster: &Cluster<'a>) -> Option<(&'a RolePlan, &'a Role
 
 /// Rejects a job with parts that an MPIJob does not have.
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
-    let setting = Place::target(&setting_at(cluster.job, ["kind"]));
+    let setting = Location::target(&setting_at(cluster.job, ["kind"]));
     let Some((launcher, _)) = parts(cluster) else {
         sink.push(
             Diagnostic::error(

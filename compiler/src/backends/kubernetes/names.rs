@@ -3,7 +3,7 @@
 use jobc_schema::Pointer;
 use jobc_schema::plan::RolePlan;
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 
 use super::cluster::Cluster;
 use super::policy::uses_per_index;
@@ -46,7 +46,7 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
         check_role(cluster, role, sink);
     }
     for (key, value) in &cluster.settings.pod.labels {
-        label(key, value, &Place::target(&setting_at(job, ["labels", key])), sink);
+        label(key, value, &Location::target(&setting_at(job, ["labels", key])), sink);
     }
 }
 
@@ -94,14 +94,14 @@ fn check_role(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
         );
     }
     for (key, value) in &role.labels {
-        label(key, value, &Place::value(&role.at().keys(["labels", key])), sink);
+        label(key, value, &Location::value(&role.at().keys(["labels", key])), sink);
     }
     if let Some(own) = role.entry_in(&cluster.settings.roles) {
         for (key, value) in &own.pod.labels {
             let entry =
                 if cluster.settings.roles.contains_key(&role.name) { &role.name } else { role.declared() };
             let at = setting_at(cluster.job, ["roles", entry, "labels", key]);
-            label(key, value, &Place::target(&at), sink);
+            label(key, value, &Location::target(&at), sink);
         }
     }
     let settings = RoleSettings::of(cluster.settings, role);
@@ -119,7 +119,7 @@ fn check_role(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
                 codes::KUBERNETES_SETTING,
                 format!("`{key}: {name}` is not the name of a resource"),
             )
-            .at_place(Place::target(&at), "")
+            .at_place(Location::target(&at), "")
             .note("write the name that the nodes advertise, such as `rdma/hca`"),
         );
     }
@@ -150,7 +150,7 @@ fn too_long(cluster: &Cluster<'_>, role: &RolePlan, name: &str, what: &str, sink
     );
 }
 
-fn label(key: &str, value: &str, at: &Place, sink: &mut Sink) {
+fn label(key: &str, value: &str, at: &Location, sink: &mut Sink) {
     let problem = if !is_qualified_key(key) {
         format!("`{key}` is not the key of a label on Kubernetes")
     } else if !is_label_value(value) {

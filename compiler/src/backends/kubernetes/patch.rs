@@ -7,7 +7,7 @@ use jobc_schema::plan::JobPlan;
 use serde_json::{Map, Value};
 
 use crate::backend::{FilePart, Origin, PartSource};
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 
 use super::object::Object;
 use super::settings::{setting_at, settings};
@@ -59,7 +59,7 @@ fn no_match(job: &JobPlan, objects: &[Object], number: usize) -> Diagnostic {
             job.target.name, patch.kind
         ),
     )
-    .at_place(Place::target(&setting_at(job, ["patches"]).index(number)), "")
+    .at_place(Location::target(&setting_at(job, ["patches"]).index(number)), "")
     .note(format!("job `{}` becomes {}", job.name, known.join(", ")))
 }
 
@@ -69,7 +69,7 @@ fn empty(job: &JobPlan, number: usize) -> Diagnostic {
         codes::KUBERNETES_SETTING,
         format!("patch {number} of target `{target}` changes nothing"),
     )
-    .at_place(Place::target(&setting_at(job, ["patches"]).index(number)), "")
+    .at_place(Location::target(&setting_at(job, ["patches"]).index(number)), "")
     .note("write `patch`, a JSON merge patch, or `operations`, a JSON Patch")
 }
 
@@ -83,7 +83,7 @@ fn unfit(job: &JobPlan, object: &Object, (number, operation): (usize, usize), wh
         ),
     )
     .at_place(
-        Place::target(&setting_at(job, ["patches"]).index(number).key("operations").index(operation)),
+        Location::target(&setting_at(job, ["patches"]).index(number).key("operations").index(operation)),
         "",
     )
 }

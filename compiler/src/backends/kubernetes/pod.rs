@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{
 use serde::de::DeserializeOwned;
 
 use crate::backend::command::is_member;
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::openpai::has_ssh;
 use crate::resolve::RENDEZVOUS;
 
@@ -361,7 +361,7 @@ fn to_typed<T: DeserializeOwned + serde::Serialize>(
             codes::KUBERNETES_SETTING,
             format!("invalid `{key}` of target `{}`: {problem}", cluster.job.target.name),
         )
-        .at_place(Place::target(&at), "")
+        .at_place(Location::target(&at), "")
         .note("use the syntax of the `spec` of a pod"),
     );
     None

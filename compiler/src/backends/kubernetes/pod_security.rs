@@ -10,7 +10,7 @@ use jobc_schema::target::PodSecurity;
 use serde_json::Value;
 
 use crate::backend::{FilePart, PartSource};
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 
 use super::cluster::Cluster;
 use super::object::Object;
@@ -247,7 +247,7 @@ fn diagnostic(
         (Some((_, PartSource::Target(at))), ..) => {
             let keys: Vec<String> = at.segments().collect();
             let target = Pointer::ROOT.keys(["targets", &cluster.job.target.name]);
-            found.at_place(Place::target(&target.keys(keys.iter().map(String::as_str))), "")
+            found.at_place(Location::target(&target.keys(keys.iter().map(String::as_str))), "")
         }
         (_, Some(role), Some(port)) if violation.part.as_str().ends_with("/hostPort") => {
             found.at_key(&role.at().keys(["resources", "ports", &port.label]), "")

@@ -3,7 +3,7 @@
 
 use jobc_schema::plan::{GpuPlan, RolePlan};
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::stdlib::providers::{self, Provider};
 use crate::suggest;
 
@@ -53,7 +53,7 @@ fn others(cluster: &Cluster<'_>, sink: &mut Sink) {
     for (index, name) in gpu.others.iter().enumerate() {
         let at = setting_at(cluster.job, ["gpu", "others"]).index(index);
         let error = |message: String| {
-            Diagnostic::error(codes::GPU_PROVIDERS, message).at_place(Place::target(&at), "")
+            Diagnostic::error(codes::GPU_PROVIDERS, message).at_place(Location::target(&at), "")
         };
         let (Some(other), Some(chosen)) = (providers::find(name), providers::find(chosen)) else {
             if providers::find(name).is_none() {
@@ -96,7 +96,7 @@ fn settings(
                     provider.name
                 ),
             )
-            .at_place(Place::target(&there), "")
+            .at_place(Location::target(&there), "")
             .at(&role.at().keys(["resources", "gpu"]), "asks for GPUs")
             .note(format!("write for example `{write}`")),
         );
@@ -121,7 +121,7 @@ fn settings(
                     provider.name
                 ),
             )
-            .at_place(Place::target(&setting_at(cluster.job, ["queue", "kueue"])), "")
+            .at_place(Location::target(&setting_at(cluster.job, ["queue", "kueue"])), "")
             .note("write `queue: {volcano: NAME}`, or use a provider without its own scheduler"),
         );
     }
@@ -142,7 +142,7 @@ fn release(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &m
                     format_release(has)
                 ),
             )
-            .at_place(Place::target(&setting_at(cluster.job, ["release"])), "")
+            .at_place(Location::target(&setting_at(cluster.job, ["release"])), "")
             .at(&at, "asks for GPUs")
             .note("use a device plugin such as `nvidia` on older clusters"),
         );

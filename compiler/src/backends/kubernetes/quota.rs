@@ -7,7 +7,7 @@ use jobc_schema::plan::RolePlan;
 use jobc_schema::plan::order::RoleOrder;
 use jobc_schema::quantity::{Bytes, Cpus};
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 
 use super::cluster::Cluster;
 use super::rayjob;
@@ -72,7 +72,7 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
             ),
         )
         .at_key(&largest.at().keys(["resources", key]), "is the largest part")
-        .at_place(Place::target(&setting_at(cluster.job, ["quota", key])), "");
+        .at_place(Location::target(&setting_at(cluster.job, ["quota", key])), "");
         if added > 0 {
             found =
                 found.note(format!("the pod that submits the driver to Ray requests {} of it", shown(added)));

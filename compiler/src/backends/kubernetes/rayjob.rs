@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::backend::address::render;
 use crate::backend::command::argv;
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 
 use super::address::{Expander, PodAddress};
 use super::cluster::Cluster;
@@ -46,7 +46,7 @@ fn parts<'a>(cluster: &Cluster<'a>) -> Option<(&'a RolePlan, Vec<&'a RolePlan>)>
 
 /// Rejects a job that is not a Ray cluster, and references to the pods of one.
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
-    let setting = Place::target(&setting_at(cluster.job, ["kind"]));
+    let setting = Location::target(&setting_at(cluster.job, ["kind"]));
     let Some((head, _)) = parts(cluster) else {
         sink.push(
             Diagnostic::error(

@@ -3,7 +3,7 @@
 //! A node selector with the topology of a slice, such as `4x4`, gives each pod a node of it. All chips of a slice belong to
 //! one job, whose processes wait for each other (GKE, "About TPUs": chips of the topology = chips of a pod x pods).
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 
 use super::cluster::Cluster;
 use super::settings::{RoleSettings, setting_at};
@@ -32,7 +32,7 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
         place.push(TOPOLOGY);
         let mut found = Diagnostic::error(codes::TPU_TOPOLOGY, message)
             .at(&role.at().keys(["resources", "gpu"]), "")
-            .at_place(Place::target(&setting_at(cluster.job, place)), "");
+            .at_place(Location::target(&setting_at(cluster.job, place)), "");
         if gpu.count > 0 && chips.is_multiple_of(gpu.count) {
             let instances = chips / gpu.count;
             found = found

@@ -5,7 +5,7 @@ mod kind;
 
 use jobc_schema::target::KubernetesGate;
 
-use crate::diagnostic::{Diagnostic, Place, Safety, Severity, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Severity, Sink, codes};
 
 use super::cluster::Cluster;
 use super::gang;
@@ -43,14 +43,17 @@ fn suspended_queue(cluster: &Cluster<'_>, sink: &mut Sink) {
     if !cluster.settings.suspend || !cluster.kind().takes(Setting::Kueue) {
         return;
     }
-    let at = Place::target(&setting_at(cluster.job, ["suspend"]));
+    let at = Location::target(&setting_at(cluster.job, ["suspend"]));
     sink.push(
         Diagnostic::error(
             codes::KUBERNETES_SETTING,
             format!("`suspend` cannot be combined with the Kueue queue `{queue}`"),
         )
         .at_place(at.clone(), "")
-        .at_place(Place::target(&setting_at(cluster.job, ["queue", "kueue"])), "suspends and resumes the job")
+        .at_place(
+            Location::target(&setting_at(cluster.job, ["queue", "kueue"])),
+            "suspends and resumes the job",
+        )
         .note("leave `suspend` out; to hold a job back, set `stopPolicy: Hold` of its LocalQueue"),
     );
 }
@@ -68,11 +71,11 @@ fn releases(cluster: &Cluster<'_>, sink: &mut Sink) {
                         format_release(has)
                     ),
                 )
-                .at_place(Place::target(&setting_at(cluster.job, [key])), "")
+                .at_place(Location::target(&setting_at(cluster.job, [key])), "")
                 .note(format!("write `{key}: \"{}\"` or later if the cluster has it", format_release(oldest)))
                 .fix(
                     format!("write `{key}: \"{}\"`", format_release(oldest)),
-                    Place::target(&setting_at(cluster.job, [key])),
+                    Location::target(&setting_at(cluster.job, [key])),
                     format!("\"{}\"", format_release(oldest)),
                     Safety::Unsafe,
                 ),
@@ -99,7 +102,7 @@ fn releases(cluster: &Cluster<'_>, sink: &mut Sink) {
                     format_release(cluster.releases.kubernetes)
                 ),
             )
-            .at_place(Place::target(&setting_at(cluster.job, ["gates"])), "")
+            .at_place(Location::target(&setting_at(cluster.job, ["gates"])), "")
             .note(format!("it needs Kubernetes {}; leave the gate out", format_release(ENV_FILES))),
         );
     }
@@ -113,7 +116,7 @@ fn releases(cluster: &Cluster<'_>, sink: &mut Sink) {
                     format_release(cluster.releases.kubernetes)
                 ),
             )
-            .at_place(Place::target(&setting_at(cluster.job, ["release"])), ""),
+            .at_place(Location::target(&setting_at(cluster.job, ["release"])), ""),
         );
     }
 }

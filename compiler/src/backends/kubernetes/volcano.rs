@@ -9,7 +9,7 @@ use jobc_schema::plan::{GangPlan, Launch, RolePlan};
 use jobc_schema::role::RetryScope;
 use serde_json::{Map, Value, json};
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 
 use super::cluster::Cluster;
 use super::config::Configs;
@@ -159,7 +159,7 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
             "a Volcano Job ends when one role has ended, or when all have".to_owned(),
         )
         .at_key(&deciding[1].at(), "decides with others, while pods of other roles run on")
-        .at_place(Place::target(&setting_at(cluster.job, ["kind"])), "asks for a Volcano Job")
+        .at_place(Location::target(&setting_at(cluster.job, ["kind"])), "asks for a Volcano Job")
         .note("write `kind: jobset` for the target"),
     );
 }

@@ -6,7 +6,7 @@ use jobc_schema::role::RetryScope;
 use jobc_schema::target::{OpenpaiRole, OpenpaiTarget};
 use serde_json::{Map, Value, json};
 
-use crate::diagnostic::{Diagnostic, Place, codes};
+use crate::diagnostic::{Diagnostic, Location, codes};
 use crate::openpai::PLUGINS;
 
 use super::{Lowering, storage};
@@ -188,7 +188,7 @@ impl Lowering<'_> {
                     format!("`{volume}` is writable, but storage `{name}` is read-only"),
                 )
                 .at_key(&at, "written by a role")
-                .at_place(Place::target(&place.key("read_only")), "the target's storage"),
+                .at_place(Location::target(&place.key("read_only")), "the target's storage"),
             );
         }
         if self.job.volumes[volume].secret.is_some() {

@@ -9,7 +9,7 @@ use jobc_schema::plan::{CODE, JobPlan, Launch, MountPlan, RetryPlan, RolePlan, V
 use jobc_schema::role::{RetryScope, Security};
 use jobc_schema::target::SlurmContainer;
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 
 use super::command::{self, Command};
 use super::group::Group;
@@ -105,7 +105,7 @@ fn check_without_jobc(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>
         let at = Pointer::ROOT.keys(["targets", &parts.job.target.name, "slurm", "jobc"]);
         sink.push(
             Diagnostic::error(codes::SLURM_WITHOUT_JOBC, message)
-                .at_place(Place::target(&at), "")
+                .at_place(Location::target(&at), "")
                 .note("choose `pyxis`, `apptainer` or `none` as its `container`"),
         );
     }

@@ -4,7 +4,7 @@ use jobc_schema::plan::JobPlan;
 use jobc_schema::target::{SlurmContainer, SlurmTarget};
 use jobc_schema::{BackendName, Pointer};
 
-use crate::diagnostic::{Diagnostic, DocumentId, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, DocumentId, Location, Safety, Sink, codes};
 
 use super::header;
 
@@ -63,7 +63,7 @@ const OF_JOBC: &[&str] = &[
 ];
 
 fn error(message: String, key: &Pointer, why: String) -> Diagnostic {
-    Diagnostic::error(codes::SLURM_SETTING, message).at_place(Place::target(key), "").note(why)
+    Diagnostic::error(codes::SLURM_SETTING, message).at_place(Location::target(key), "").note(why)
 }
 
 /// Reports that the backend is missing whose bundles the containers of a job are.
@@ -88,7 +88,7 @@ pub(super) fn check_bundles(job: &JobPlan, settings: &SlurmTarget, sink: &mut Si
         );
         // The script is the same; the bundles that it starts are added.
         let pointer = Pointer::ROOT.keys(["targets", &job.target.name, "backends"]);
-        let list = Place::Entry { document: DocumentId::Targets, pointer };
+        let list = Location::Entry { document: DocumentId::Targets, pointer };
         let message = format!("write `backends: [{written}]`");
         sink.push(diagnostic.fix(message, list, serde_json::json!(backends).to_string(), Safety::Safe));
     }

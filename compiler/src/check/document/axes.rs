@@ -3,7 +3,7 @@
 use jobc_schema::Pointer;
 
 use crate::check::command::variables;
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::document::{Document, Node, Value};
 
 /// Warns of `$lr` and `${lr}` in scripts of a job or a role with the axis `lr`.
@@ -40,7 +40,7 @@ pub(crate) fn check(document: &Document, sink: &mut Sink) {
                     continue;
                 }
                 let pointer = Pointer::ROOT.keys(["roles", &role.key, key]);
-                let place = Place::inside(&pointer, text, at..at + used.len());
+                let place = Location::inside(&pointer, text, at..at + used.len());
                 let message = format!("`{used}` is a variable of the shell, and nothing sets it");
                 let found =
                     Diagnostic::warning(codes::UNSET_VARIABLE, message).at_place(place.clone(), "").note(

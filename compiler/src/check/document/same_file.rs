@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::axes::is_shell;
 use crate::check::command::split;
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::document::{Document, Node};
 
 /// Words of scripts that may run a command in one task only, or elsewhere.
@@ -44,7 +44,7 @@ pub(crate) fn check(document: &Document, sink: &mut Sink) {
         let (stem, ending) =
             base.rfind('.').filter(|dot| *dot > 0).map_or((base, ""), |dot| base.split_at(dot));
         let better = format!("{directory}{stem}-{}{ending}", own.join("-"));
-        let place = Place::inside(&Pointer::ROOT.keys(["roles", name, "run"]), script, file.clone());
+        let place = Location::inside(&Pointer::ROOT.keys(["roles", name, "run"]), script, file.clone());
         let message =
             format!("{who} all write the file `{path}`, and one overwrites what another has written");
         let found = Diagnostic::warning(codes::SAME_FILE, message).at_place(place.clone(), "");

@@ -6,7 +6,7 @@ use jobc_schema::gpu::{Vendor, is_at_least};
 use jobc_schema::target::TargetCard;
 
 use crate::check::view::View;
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, Location};
 use crate::stdlib::{Version, cuda, mig, models};
 
 /// The known facts about the GPUs of a target's hosts; `None` means unknown.
@@ -16,13 +16,13 @@ pub(crate) struct HostGpuFacts<'a> {
     /// The driver of NVIDIA's cards.
     pub(crate) driver: Option<Version>,
     /// Where the driver is declared; absent where it was found on the host.
-    pub(crate) driver_at: Option<Place>,
+    pub(crate) driver_at: Option<Location>,
     /// The newest CUDA that the driver supports without compatibility libraries.
     pub(crate) cuda: Option<Version>,
     /// The kinds of cards; empty where there is none.
     pub(crate) cards: Option<Vec<Card<'a>>>,
     /// Where the cards are declared; absent where they were found on the host.
-    pub(crate) cards_at: Option<Place>,
+    pub(crate) cards_at: Option<Location>,
     /// Whether a host was inspected, so that absence is certain.
     pub(crate) found: bool,
 }
@@ -50,7 +50,7 @@ impl<'a> HostGpuFacts<'a> {
         let gpus = settings.gpus.as_ref();
         let short = settings.kubernetes.as_ref().and_then(|kubernetes| kubernetes.gpu.as_ref());
         let found = gpus.is_some_and(|gpus| gpus.found);
-        let place = |keys: &[&str]| (!found).then(|| Place::target(&view.target_at(keys)));
+        let place = |keys: &[&str]| (!found).then(|| Location::target(&view.target_at(keys)));
         let read = |text: &'a Option<String>| text.as_deref().and_then(Version::parse);
         let own_driver = gpus.and_then(|gpus| read(&gpus.driver));
         let driver_at = place(match own_driver {
@@ -87,7 +87,7 @@ impl<'a> HostGpuFacts<'a> {
     }
 
     /// Adds the label of a place that is in a file.
-    pub(crate) fn label(diagnostic: Diagnostic, place: Option<&Place>, text: &str) -> Diagnostic {
+    pub(crate) fn label(diagnostic: Diagnostic, place: Option<&Location>, text: &str) -> Diagnostic {
         match place {
             Some(place) => diagnostic.at_place(place.clone(), text),
             None => diagnostic,

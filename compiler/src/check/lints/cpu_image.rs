@@ -6,7 +6,7 @@ use jobc_schema::plan::{BuildStep, ImagePlan, ImageSource};
 
 use crate::check::gpu::gpu_at;
 use crate::check::view::{RoleView, View};
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::stdlib::images::{self, ImageFacts};
 
 /// Maximum number of roles that one finding points at.
@@ -88,7 +88,7 @@ impl Mismatch<'_> {
         }
         diagnostic = match (self.better, self.roles.first()) {
             (Better::Image { from, to }, _) => {
-                diagnostic.write(Place::inside(&self.at, from, 0..from.len()), &to)
+                diagnostic.write(Location::inside(&self.at, from, 0..from.len()), &to)
             }
             (Better::Vendor(vendor), Some(role)) => diagnostic.set(&gpu_at(role).key("vendor"), vendor),
             _ => diagnostic,

@@ -5,7 +5,7 @@ use jobc_schema::plan::{GpuPlan, ImageSource};
 
 use crate::check::gpu::{self, HostGpuFacts, Toolkit};
 use crate::check::view::{RoleView, View};
-use crate::diagnostic::{Diagnostic, Place, Severity, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Severity, Sink, codes};
 use crate::stdlib::{Version, cuda, models};
 use crate::suggest;
 
@@ -23,7 +23,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             continue;
         };
         if let Some(driver) = requested.driver.as_deref().and_then(Version::parse) {
-            let at = Place::value(&gpu::gpu_at(role).key("driver"));
+            let at = Location::value(&gpu::gpu_at(role).key("driver"));
             let has = Driver {
                 who: format!("role `{}` accepts driver {driver}", role.plan.name),
                 version: driver,
@@ -52,7 +52,7 @@ struct Driver {
     who: String,
     version: Version,
     /// Where it is written; absent where it was found on the host.
-    at: Option<Place>,
+    at: Option<Location>,
     /// What to do, before a version.
     advice: &'static str,
     /// Whether the package `cuda-compat` may let it run newer programs.

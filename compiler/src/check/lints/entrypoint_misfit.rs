@@ -6,7 +6,7 @@ use jobc_schema::role::Run;
 
 use crate::check::command::split;
 use crate::check::view::{RoleView, View};
-use crate::diagnostic::{Diagnostic, Edit, Place, Safety, Severity, Sink, codes};
+use crate::diagnostic::{Diagnostic, Edit, Location, Safety, Severity, Sink, codes};
 
 /// Public images by the end of their repositories, with the programs that their entrypoints start. The last form is
 /// that of today.
@@ -145,11 +145,11 @@ fn arguments_alone(role: &RoleView<'_>, run: &Run, entrypoints: &[Vec<String>]) 
     let mut found = Diagnostic::new(codes::ENTRYPOINT_MISFIT, severity, message)
         .at(&at, "")
         .note("`run` replaces the command of the image; `args` are arguments of it")
-        .fix("rename `run` to `args`", Place::key(&role.run_at()), "args", Safety::Unsafe);
+        .fix("rename `run` to `args`", Location::key(&role.run_at()), "args", Safety::Unsafe);
     if !is_list && let Some(fix) = found.fixes.last_mut() {
         let text = serde_json::to_string(&words).ok()?;
         fix.message += ", and write it as a list";
-        fix.edits.push(Edit { place: Place::value(&role.run_at()), text });
+        fix.edits.push(Edit { place: Location::value(&role.run_at()), text });
     }
     Some(found)
 }

@@ -10,7 +10,7 @@ use super::launcher_alone;
 use super::unset_variable::{is_bare, known};
 use crate::check::command::{Command, expanded, plain, variables};
 use crate::check::view::{RoleView, View};
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::suggest;
 
 /// What a variable says, where jobc knows it as well.
@@ -150,7 +150,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                 let own = misspelled(role, name).filter(|_| is_bare(text, name, at) && set.insert(name));
                 if let Some(advice) = own {
                     let written = written(text, name, at);
-                    let place = Place::inside(&role.at().key(key), text, at..at + written.len());
+                    let place = Location::inside(&role.at().key(key), text, at..at + written.len());
                     let message = format!("nothing sets `{name}` in the shell of role `{}`", role.plan.name);
                     let found = Diagnostic::warning(codes::FOREIGN_VARIABLE, message).at_place(place, "");
                     sink.push(match advice {
@@ -171,7 +171,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                 };
                 if is_bare(text, name, at) && set.insert(name) {
                     let written = written(text, name, at);
-                    let place = Place::inside(&role.at().key(key), text, at..at + written.len());
+                    let place = Location::inside(&role.at().key(key), text, at..at + written.len());
                     let found = report(view, role, name, system).at_place(place, "");
                     let fact = if is_rank_of_instance(&text[..at]) { Some(Fact::Instance) } else { fact };
                     sink.push(advise(view, role, found, (written, system, fact)));

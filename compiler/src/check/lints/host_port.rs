@@ -8,7 +8,7 @@ use jobc_schema::role::NeedState;
 use jobc_schema::{BackendName, Pointer};
 
 use crate::check::view::{RoleView, View};
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes};
 
 /// Warns where two processes of one host would listen on one port.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
@@ -43,7 +43,7 @@ fn several_instances(view: &View<'_>, sink: &mut Sink) {
                     .note("write `network: job`, where every instance has an address of its own")
                     .note(format!("or write `auto`, and listen on `$JOBC_PORT_{}`", variable(&port.label)))
                     .set(&Pointer::ROOT.key("network"), "job")
-                    .fix("write `auto`", Place::value(&at), "auto", Safety::Unsafe),
+                    .fix("write `auto`", Location::value(&at), "auto", Safety::Unsafe),
             );
         }
     }

@@ -4,7 +4,7 @@ use jobc_schema::plan::{GpuPlan, SharePlan};
 
 use crate::check::gpu;
 use crate::check::view::{RoleView, View};
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes};
 use crate::stdlib::{mig, models};
 use crate::suggest;
 
@@ -39,7 +39,7 @@ fn unknown(role: &RoleView<'_>, profile: &str) -> Option<Diagnostic> {
     if let Some(near) = nearest(profile) {
         diagnostic = diagnostic.note(format!("the nearest known profile is `{near}`")).fix(
             format!("write `{near}`"),
-            Place::value(&at),
+            Location::value(&at),
             near,
             Safety::Unsafe,
         );

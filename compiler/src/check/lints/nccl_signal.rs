@@ -3,7 +3,7 @@
 use jobc_schema::Pointer;
 
 use crate::check::view::View;
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes};
 
 /// Warns about roles with several NVIDIA GPUs, of a task or of a rendezvous.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
@@ -19,7 +19,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             Diagnostic::warning(codes::NCCL_SIGNAL, message)
                 .at(&at, "")
                 .note("programs that save before they end handle SIGUSR2 or SIGTERM")
-                .fix("write `SIGUSR2`", Place::value(&at), "SIGUSR2".to_owned(), Safety::Unsafe),
+                .fix("write `SIGUSR2`", Location::value(&at), "SIGUSR2".to_owned(), Safety::Unsafe),
         );
     }
 }

@@ -4,7 +4,7 @@ use jobc_schema::plan::{BuildStep, ImagePlan, ImageSource};
 
 use crate::check::command::{Command, split};
 use crate::check::view::{RoleView, View};
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::stdlib::images;
 
 /// Packages that contain nvcc.
@@ -39,7 +39,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                 let better = devel(reference, flavour);
                 found
                     .note(format!("write `{better}`"))
-                    .write(Place::inside(&at, reference, 0..reference.len()), &better)
+                    .write(Location::inside(&at, reference, 0..reference.len()), &better)
             }
             None => found
                 .note("use an image with the CUDA toolkit, such as `nvidia/cuda` with `devel` in its tag"),

@@ -8,7 +8,7 @@ use jobc_schema::reference::{Parts, Reference};
 use jobc_schema::target::Policy;
 
 use crate::check::view::View;
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 
 /// Rejects a job that violates the policy of its target.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
@@ -47,7 +47,7 @@ fn check_image(view: &View<'_>, policy: &Policy, reference: &str, at: &Pointer, 
                 view,
                 "require_digest",
                 &format!("the image `{reference}` has no digest"),
-                Place::value(at),
+                Location::value(at),
                 "",
             )
             .note("run `jobc lock`, or write `NAME:TAG@sha256:…`"),
@@ -67,7 +67,7 @@ fn check_image(view: &View<'_>, policy: &Policy, reference: &str, at: &Pointer, 
                 view,
                 "allowed_registries",
                 &format!("the image `{reference}` comes from `{}`", parsed.registry),
-                Place::value(at),
+                Location::value(at),
                 "",
             )
             .note(format!("images may come from {}", list.join(", "))),
@@ -87,7 +87,7 @@ fn gpus(view: &View<'_>, policy: &Policy, sink: &mut Sink) {
                 view,
                 "max_gpus",
                 &what,
-                Place::value(&largest.at().keys(["resources", "gpu"])),
+                Location::value(&largest.at().keys(["resources", "gpu"])),
                 "is the largest part",
             )
             .note("request less"),
@@ -106,7 +106,7 @@ fn time(view: &View<'_>, policy: &Policy, sink: &mut Sink) {
                 view.plan.name,
                 Seconds(seconds)
             );
-            let at = Place::value(&Pointer::ROOT.key("timeout"));
+            let at = Location::value(&Pointer::ROOT.key("timeout"));
             sink.push(refusal(view, "max_time", &what, at, ""));
         }
         return;
@@ -119,14 +119,14 @@ fn time(view: &View<'_>, policy: &Policy, sink: &mut Sink) {
                     role.name,
                     Seconds(seconds)
                 );
-                refusal(view, "max_time", &what, Place::value(&role.at().key("timeout")), "")
+                refusal(view, "max_time", &what, Location::value(&role.at().key("timeout")), "")
             }
             Some(_) => continue,
             None => refusal(
                 view,
                 "max_time",
                 &format!("role `{}` has no `timeout`", role.name),
-                Place::key(&role.at()),
+                Location::key(&role.at()),
                 "",
             )
             .note(format!("write `timeout: {limit_text}` or less, in the role or for the job"))
@@ -137,9 +137,9 @@ fn time(view: &View<'_>, policy: &Policy, sink: &mut Sink) {
 }
 
 /// An error that names the setting which forbids something.
-fn refusal(view: &View<'_>, key: &str, what: &str, at: Place, label: &str) -> Diagnostic {
+fn refusal(view: &View<'_>, key: &str, what: &str, at: Location, label: &str) -> Diagnostic {
     let target = &view.plan.target.name;
     Diagnostic::error(codes::TARGET_POLICY, format!("{what}; the policy of target `{target}` forbids it"))
         .at_place(at, label)
-        .at_place(Place::target(&view.target_at(&["policy", key])), "the policy")
+        .at_place(Location::target(&view.target_at(&["policy", key])), "the policy")
 }

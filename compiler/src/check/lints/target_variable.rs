@@ -3,7 +3,7 @@
 use jobc_schema::plan::EnvPlan;
 
 use crate::check::view::View;
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 
 /// Notes that tasks get the value of the job.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
@@ -19,7 +19,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                 Diagnostic::info(codes::TARGET_VARIABLE, message)
                     .at_key(&role.env_at(name), "")
                     .at_place(
-                        Place::target(&view.target_at(&["env", name])),
+                        Location::target(&view.target_at(&["env", name])),
                         "the target's value is not used",
                     )
                     .note("leave the variable out of the job if its value belongs to the cluster"),

@@ -2,7 +2,7 @@
 
 use crate::check::gpu::{self, HostGpuFacts};
 use crate::check::view::{RoleView, View};
-use crate::diagnostic::Place;
+use crate::diagnostic::Location;
 use crate::diagnostic::{Diagnostic, Safety, Sink, codes};
 use crate::stdlib::models;
 use crate::suggest;
@@ -32,7 +32,7 @@ fn unknown(role: &RoleView<'_>, index: usize, name: &str, sink: &mut Sink) {
     if let Some(near) = suggest::nearest(name, names()) {
         diagnostic = diagnostic.note(format!("the nearest known name is `{near}`")).fix(
             format!("write `{near}`"),
-            Place::value(&at),
+            Location::value(&at),
             near,
             Safety::Unsafe,
         );

@@ -6,7 +6,7 @@ use jobc_schema::plan::{BuildStep, CommandPlan, ImageSource};
 
 use crate::check::command::{plain, variables};
 use crate::check::view::{RoleView, View};
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::stdlib::images;
 
 /// Variables that a shell or every runtime sets.
@@ -38,7 +38,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                 for (name, at) in longer(line, &mut set) {
                     let start = from + at;
                     let end = start + line[at..].find([':', '"', ' ', '\n', '/']).unwrap_or(line.len() - at);
-                    let place = Place::inside(&role.at().key(key), text, start..end);
+                    let place = Location::inside(&role.at().key(key), text, start..end);
                     let found = report(name).at_place(place.clone(), "");
                     sink.push(found.write(place, &format!("${{{name}:-}}")));
                 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::region::{region, unlocated};
-use crate::diagnostic::{Diagnostic, Place, Safety, Severity};
+use crate::diagnostic::{self, Diagnostic, Safety, Severity};
 use crate::source::{Source, Sources};
 
 /// The output of `--format json`.
@@ -138,7 +138,7 @@ fn fix_of(sources: &Sources, fix: &crate::diagnostic::Fix) -> Fix {
     Fix { message: fix.message.clone(), safety, edits: fix.edits.iter().map(edit).collect() }
 }
 
-fn location(sources: &Sources, place: &Place) -> Location {
+fn location(sources: &Sources, place: &diagnostic::Location) -> Location {
     let Some(at) = region(sources, place) else {
         return Location { path: unlocated(place), ..Location::default() };
     };

@@ -1,6 +1,6 @@
 //! Places of diagnostics with their lines and columns.
 
-use crate::diagnostic::{DocumentId, Place};
+use crate::diagnostic::{DocumentId, Location};
 use crate::source::{LineColumn, Source, Sources, Span};
 
 /// A located place, ready to be written.
@@ -12,7 +12,7 @@ pub(super) struct Region<'s> {
 }
 
 /// The source, lines and columns of a place; `None` where it is a path that was never located.
-pub(super) fn region<'s>(sources: &'s Sources, place: &Place) -> Option<Region<'s>> {
+pub(super) fn region<'s>(sources: &'s Sources, place: &Location) -> Option<Region<'s>> {
     let span = place.span()?;
     let source = sources.iter().find(|(id, _)| *id == span.source)?.1;
     let (start, end) = (source.line_column(span.start), source.line_column(span.end));
@@ -20,14 +20,14 @@ pub(super) fn region<'s>(sources: &'s Sources, place: &Place) -> Option<Region<'
 }
 
 /// A path that was never located, such as `job#/roles/train`.
-pub(super) fn unlocated(place: &Place) -> Option<String> {
+pub(super) fn unlocated(place: &Location) -> Option<String> {
     let (document, pointer) = match place {
-        Place::Span(_) => return None,
-        Place::Path { document, pointer, .. }
-        | Place::Entry { document, pointer }
-        | Place::Moved { document, to: pointer, .. }
-        | Place::Shaped { document, pointer, .. } => (*document, pointer),
-        Place::Inside { pointer, .. } | Place::Words { pointer, .. } => (DocumentId::Job, pointer),
+        Location::Span(_) => return None,
+        Location::Path { document, pointer, .. }
+        | Location::Entry { document, pointer }
+        | Location::Moved { document, to: pointer, .. }
+        | Location::Shaped { document, pointer, .. } => (*document, pointer),
+        Location::Inside { pointer, .. } | Location::Words { pointer, .. } => (DocumentId::Job, pointer),
     };
     let name = match document {
         DocumentId::Job => "job",

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::json::pretty;
 use super::region::{region, unlocated};
-use crate::diagnostic::{Code, Diagnostic, Edit, Fix, Label, Place, Severity};
+use crate::diagnostic::{self, Code, Diagnostic, Edit, Fix, Label, Severity};
 use crate::source::{Source, Sources, Span};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
@@ -191,7 +191,7 @@ fn location<'a>(sources: &Sources, label: &'a Label, id: Option<usize>) -> Locat
     }
 }
 
-fn physical(sources: &Sources, place: &Place) -> Option<Physical> {
+fn physical(sources: &Sources, place: &diagnostic::Location) -> Option<Physical> {
     let at = region(sources, place)?;
     Some(Physical { artifact_location: artifact(at.source), region: utf16(at.source, at.span) })
 }

@@ -1,7 +1,7 @@
 use jobc_schema::Pointer;
 
 use super::{Format, TextStyle, render, summary};
-use crate::diagnostic::{Code, Diagnostic, Edit, Fix, Place, Safety, codes};
+use crate::diagnostic::{Code, Diagnostic, Edit, Fix, Location, Safety, codes};
 use crate::source::{Source, SourceId, Sources, Span};
 
 const JOB: &str = "version: 1
@@ -33,12 +33,12 @@ fn fixture() -> (Sources, Vec<Diagnostic>) {
     let mut named = Diagnostic::warning(codes::SYNTAX, "a name is ASCII: 100% of `a-z`, `0-9`\nand `-`")
         .at_span(name, "")
         .at_span(find(targets, "lab", 0), "this target asks for it")
-        .fix("write `images`", Place::Span(name), "images", Safety::Unsafe);
+        .fix("write `images`", Location::Span(name), "images", Safety::Unsafe);
     named.fixes.push(Fix {
         message: "quote both".to_owned(),
         edits: vec![
-            Edit { place: Place::Span(name), text: "\"x\"".to_owned() },
-            Edit { place: Place::Span(find(job, "16GiB", 0)), text: "\"16GiB\"".to_owned() },
+            Edit { place: Location::Span(name), text: "\"x\"".to_owned() },
+            Edit { place: Location::Span(find(job, "16GiB", 0)), text: "\"16GiB\"".to_owned() },
         ],
         safety: Safety::Safe,
     });
@@ -47,7 +47,7 @@ fn fixture() -> (Sources, Vec<Diagnostic>) {
     let at = Pointer::ROOT.keys(["roles", "train", "gpu"]);
     let nowhere = Diagnostic::error(codes::KEY, "this was never located").at(&at, "wanted here").fix(
         "write `gpu: 1`",
-        Place::value(&at),
+        Location::value(&at),
         "gpu: 1",
         Safety::Safe,
     );
@@ -99,7 +99,7 @@ fn odd(text: &str, code: Code, start: usize, end: usize) -> String {
     let span = Span::new(id, start, end);
     let found = vec![Diagnostic::error(code, "odd").at_span(span, "here").fix(
         "mend",
-        Place::Span(span),
+        Location::Span(span),
         "x",
         Safety::Safe,
     )];

@@ -6,7 +6,7 @@ use jobc_schema::Scalar;
 use jobc_schema::scalar::ScalarKind;
 
 use super::{Declaration, Overrides, checked, describe, parse, stand_in};
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 use crate::source::Span;
 
 /// The value of a parameter, and whether it comes from the environment.
@@ -53,7 +53,7 @@ fn read(text: &str, param: &Declaration<'_>, variable: &str, at: Span, sink: &mu
         return None;
     };
     let mut aside = Sink::new();
-    let value = checked(&value, param, &Place::Span(at), "the value", &[], &mut aside);
+    let value = checked(&value, param, &Location::Span(at), "the value", &[], &mut aside);
     for mut diagnostic in aside.finish() {
         diagnostic.message = format!(
             "the value of the environment variable `{variable}` is not allowed for the parameter `{}`",

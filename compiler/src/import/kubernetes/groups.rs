@@ -7,14 +7,14 @@ use super::super::values::{scalar, text_in};
 use super::context::role_name;
 use super::facts::Facts;
 use super::group::Group;
-use super::kinds::{Kind, Name, Place};
+use super::kinds::{Kind, Name, PodGroups};
 use super::layout;
 use super::metadata::{self, Of};
 use super::rows::{Fields, To};
 use super::settings::Settings;
 
 /// The paths of an object that hold groups of pods.
-pub(super) fn elsewhere(place: &Place) -> Vec<String> {
+pub(super) fn elsewhere(place: &PodGroups) -> Vec<String> {
     let join = |at: &str, path: &str| match (at, path) {
         ("", path) => path.to_owned(),
         (at, "") => at.to_owned(),
@@ -65,7 +65,7 @@ pub(super) fn groups(kind: &'static Kind, object: &Node, draft: &mut Draft<'_>) 
 
 fn group(
     kind: &'static Kind,
-    place: &'static Place,
+    place: &'static PodGroups,
     entry: Option<&Entry>,
     node: &Node,
     known: &[Group],
@@ -122,7 +122,7 @@ fn group(
 }
 
 /// The role that jobc wrote a pod for.
-fn ours(node: &Node, place: &Place) -> Option<String> {
+fn ours(node: &Node, place: &PodGroups) -> Option<String> {
     let template = place.template.split('.').filter(|step| !step.is_empty());
     let template = template.clone().try_fold(node, |node, key| node.get(key))?;
     text_in(template, &["metadata", "labels", "jobc.dev/role"])

@@ -9,7 +9,7 @@ mod kubeflow;
 mod shared;
 mod table;
 
-pub(super) use kind::{Kind, Name, Place, Stands};
+pub(super) use kind::{Kind, Name, PodGroups, Stands};
 pub(super) use table::KINDS;
 
 #[cfg(test)]

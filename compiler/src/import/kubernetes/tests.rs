@@ -1,7 +1,7 @@
 //! Another kind is a row: nothing else knows it.
 
 use super::super::selection::Selection;
-use super::kinds::{KINDS, Kind, Name, Place, Stands};
+use super::kinds::{KINDS, Kind, Name, PodGroups, Stands};
 use super::read_kinds;
 use super::rows::fact;
 use crate::diagnostic::Sink;
@@ -12,7 +12,7 @@ static XGBOOSTJOB: Kind = Kind {
     name: "XGBoostJob",
     groups: &["kubeflow.org"],
     fields: &[("spec.runPolicy", &[fact("backoffLimit", super::facts::Fact::JobRetries)])],
-    places: &[Place {
+    places: &[PodGroups {
         at: "spec.xgbReplicaSpecs.*",
         name: Name::Key,
         template: "template",

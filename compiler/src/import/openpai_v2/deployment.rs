@@ -1,6 +1,6 @@
 //! `deployments`: commands before and after those of the roles; `defaults.deployment` selects one set.
 
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes};
 use crate::document::{Entry, Node};
 use crate::import::fields::{Fields, wrong};
 use crate::suggest;
@@ -91,7 +91,7 @@ pub(super) fn chosen<'p, 'a>(
 fn unknown(message: String, at: crate::source::Span, name: &str, known: &[&str]) -> Diagnostic {
     let mut diagnostic = Diagnostic::error(codes::OPENPAI_REFERENCE, message).at_span(at, "");
     if let Some(near) = suggest::nearest(name, known.iter().copied()) {
-        diagnostic = diagnostic.fix(format!("write `{near}`"), Place::Span(at), near, Safety::Unsafe);
+        diagnostic = diagnostic.fix(format!("write `{near}`"), Location::Span(at), near, Safety::Unsafe);
     }
     if known.is_empty() {
         diagnostic

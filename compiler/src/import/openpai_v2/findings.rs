@@ -1,6 +1,6 @@
 //! Findings that several parts of the import report.
 
-use crate::diagnostic::{Diagnostic, Place, Safety, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, codes};
 use crate::source::Span;
 
 /// A finding for a field that is kept only for OpenPAI.
@@ -12,5 +12,5 @@ pub(super) fn note_kept(what: &str, at: Span) -> Diagnostic {
 /// A fix that replaces the value.
 pub(super) fn fix(diagnostic: Diagnostic, at: Span, text: impl Into<String>) -> Diagnostic {
     let text = text.into();
-    diagnostic.fix(format!("write `{text}`"), Place::Span(at), text, Safety::Unsafe)
+    diagnostic.fix(format!("write `{text}`"), Location::Span(at), text, Safety::Unsafe)
 }

@@ -4,7 +4,7 @@
 //! reported here.
 
 use super::plugins::Plugin;
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes};
 use crate::document::Node;
 use crate::import::fields::{Fields, mismatch};
 use crate::suggest;
@@ -101,7 +101,7 @@ fn commands(fields: &Fields<'_>, sink: &mut Sink) {
             .note("OpenPAI never runs the commands of another event");
         sink.push(match suggest::nearest(event, EVENTS) {
             Some(near) => {
-                found.fix(format!("write `{near}`"), Place::Span(field.value.span), near, Safety::Safe)
+                found.fix(format!("write `{near}`"), Location::Span(field.value.span), near, Safety::Safe)
             }
             None => found,
         });

@@ -2,7 +2,7 @@
 
 use super::parameters::{self, EVENTS};
 use super::script::{PluginCommands, ScriptPart};
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes, unquoted};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes, unquoted};
 use crate::document::{Entry, Node, Value};
 use crate::import::fields::{Fields, wrong};
 use crate::openpai::{KNOWN_PLUGINS, PLUGIN_PREFIX, PLUGINS, is_on};
@@ -50,7 +50,7 @@ pub(super) fn read<'a>(extras: &Fields<'a>, roles: &[&str], sink: &mut Sink) -> 
                     )
                     .at_span(node.span, "");
                     if let Some(near) = suggest::nearest(role, roles.iter().copied()) {
-                        let place = Place::Span(unquoted(node.span, role));
+                        let place = Location::Span(unquoted(node.span, role));
                         diagnostic = diagnostic.note(format!("did you mean `{near}`?")).write(place, near);
                     }
                     sink.push(diagnostic);
@@ -97,7 +97,7 @@ fn known(name: &str, field: &Entry, prefix: &str, sink: &mut Sink) {
     let text = format!("{prefix}{near}");
     sink.push(Diagnostic::error(codes::OPENPAI_REFERENCE, message).at_span(at, "").fix(
         format!("write `{text}`"),
-        Place::Span(at),
+        Location::Span(at),
         text,
         Safety::Safe,
     ));
@@ -114,7 +114,7 @@ impl<'a> Plugin<'a> {
             sink.push(match exact.or_else(|| suggest::nearest(written, KNOWN_PLUGINS)) {
                 Some(near) => {
                     let text = format!("{PLUGIN_PREFIX}{near}");
-                    found.fix(format!("write `{text}`"), Place::Span(field.value.span), text, Safety::Safe)
+                    found.fix(format!("write `{text}`"), Location::Span(field.value.span), text, Safety::Safe)
                 }
                 None => found.note(format!("write it as `{PLUGIN_PREFIX}NAME`")),
             });

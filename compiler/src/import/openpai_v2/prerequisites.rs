@@ -2,7 +2,7 @@
 
 use super::findings::note_kept;
 use super::plugins::Plugin;
-use crate::diagnostic::{Diagnostic, Place, Sink, codes, unquoted};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes, unquoted};
 use crate::document::{Entry, Node};
 use crate::import::fields::{Fields, wrong};
 use crate::suggest;
@@ -123,7 +123,7 @@ impl<'a> Pool<'a> {
         let names = || self.0.iter().filter(|p| fits(p)).map(|p| p.name);
         let mut diagnostic = Diagnostic::error(codes::OPENPAI_REFERENCE, message).at_span(node.span, "");
         if let Some(near) = suggest::nearest(name, names()) {
-            diagnostic = diagnostic.write(Place::Span(unquoted(node.span, name)), near);
+            diagnostic = diagnostic.write(Location::Span(unquoted(node.span, name)), near);
         }
         if names().next().is_some() {
             diagnostic = diagnostic.note(format!("known: {}", suggest::list(names())));
@@ -141,7 +141,7 @@ fn read_one<'a>(node: &'a Node, fields: &Fields<'a>, sink: &mut Sink) -> Option<
         let diagnostic = Diagnostic::error(codes::OPENPAI_VALUE, message)
             .at_span(field.value.span, "")
             .note("the types are `dockerimage`, `data`, `output` and `script`");
-        let place = Place::Span(unquoted(field.value.span, kind));
+        let place = Location::Span(unquoted(field.value.span, kind));
         sink.push(
             near.into_iter().fold(diagnostic, |diagnostic, near| diagnostic.write(place.clone(), near)),
         );

@@ -10,7 +10,7 @@ use super::prerequisites::{Pool, Prerequisite};
 use super::resources;
 use super::script::{self, PluginCommands};
 use super::template::{Scope, secret_name};
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes};
 use crate::document::{Entry, Node, Value};
 use crate::import::fields::{Fields, wrong};
 use crate::import::nodes::{entry, map, number, string};
@@ -126,7 +126,7 @@ fn name(field: &Entry, sink: &mut Sink) -> Option<String> {
             .note("OpenPAI takes letters, digits and `_`, and no digit first");
         let mended = text.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
         if mended.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            let at = Place::Span(field.key_span);
+            let at = Location::Span(field.key_span);
             diagnostic = diagnostic.fix(format!("write `{mended}`"), at, mended, Safety::Unsafe);
         }
         sink.push(diagnostic);
@@ -239,7 +239,7 @@ fn completion(role: &Fields<'_>, instances: u64, key: Span, sink: &mut Sink) -> 
                     .at_span(field.value.span, "")
                     .fix(
                         format!("write `{instances}`"),
-                        Place::Span(field.value.span),
+                        Location::Span(field.value.span),
                         instances.to_string(),
                         Safety::Unsafe,
                     )

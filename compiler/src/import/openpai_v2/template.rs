@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes};
 use crate::document::{Entry, Node, Value};
 use crate::source::{Sources, Span};
 use crate::suggest;
@@ -133,7 +133,8 @@ impl Scope<'_> {
             .note("OpenPAI leaves such a name in the command without an error");
         if let Some(near) = &why.near {
             let whole = format!("<% {near} %>");
-            diagnostic = diagnostic.fix(format!("write `{whole}`"), Place::Span(at), whole, Safety::Unsafe);
+            diagnostic =
+                diagnostic.fix(format!("write `{whole}`"), Location::Span(at), whole, Safety::Unsafe);
         }
         diagnostic
     }

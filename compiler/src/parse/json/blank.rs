@@ -1,6 +1,6 @@
 //! The text between values: blanks, comments, and invalid text that is skipped.
 
-use crate::diagnostic::{Diagnostic, Place, Safety, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, codes};
 
 use super::Loader;
 
@@ -52,7 +52,7 @@ impl Loader<'_, '_, '_> {
             self.report.push(
                 Diagnostic::error(codes::NOT_JSON, "a backslash at the end of a line is not JSON: remove it")
                     .at_span(span, "joins lines in a shell only")
-                    .fix("remove it", Place::Span(cut), instead, Safety::Safe),
+                    .fix("remove it", Location::Span(cut), instead, Safety::Safe),
             );
         }
     }
@@ -81,7 +81,7 @@ impl Loader<'_, '_, '_> {
         };
         self.report.push(Diagnostic::error(codes::NOT_JSON, message).at_span(span, "").fix(
             what,
-            Place::Span(cut),
+            Location::Span(cut),
             instead,
             Safety::Unsafe,
         ));

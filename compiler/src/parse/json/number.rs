@@ -1,6 +1,6 @@
 //! Numbers: JSON's grammar, and the spellings of other languages.
 
-use crate::diagnostic::{Diagnostic, Place, Safety, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, codes};
 use crate::document::Value;
 
 use super::super::scalar::{self, PlainScalar};
@@ -28,7 +28,7 @@ impl Loader<'_, '_, '_> {
                         .at_span(span, "octal to some tools, decimal to others")
                         .fix(
                             "quote it if it is text",
-                            Place::Span(span),
+                            Location::Span(span),
                             format!("\"{text}\""),
                             Safety::Unsafe,
                         ),
@@ -39,7 +39,7 @@ impl Loader<'_, '_, '_> {
                 let message = format!("the number {} does not fit into 64 bits", shorten(&text));
                 self.report.push(Diagnostic::error(codes::NUMBER, message).at_span(span, "").fix(
                     "quote it if it is text",
-                    Place::Span(span),
+                    Location::Span(span),
                     format!("\"{text}\""),
                     Safety::Unsafe,
                 ));

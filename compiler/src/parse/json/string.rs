@@ -1,6 +1,6 @@
 //! Strings: escapes, the wrong kinds of quotes, and line breaks inside.
 
-use crate::diagnostic::{Diagnostic, Place, Safety, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, codes};
 
 use super::blank::continuation;
 use super::{Loader, shorten};
@@ -104,7 +104,7 @@ impl Loader<'_, '_, '_> {
                 let span = self.report.span(start, self.at);
                 let escape = &self.text[start..self.at];
                 let message = format!("invalid JSON escape `{escape}`: write `\\{escape}` for a backslash");
-                let place = Place::Span(self.report.span(start, start + 1));
+                let place = Location::Span(self.report.span(start, start + 1));
                 self.report.push(Diagnostic::error(codes::SYNTAX, message).at_span(span, "").fix(
                     "write two backslashes",
                     place,

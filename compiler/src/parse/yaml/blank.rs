@@ -1,7 +1,7 @@
 //! Blanks that are not spaces to YAML, such as a no-break space from a web page, where the text needs a space.
 
 use crate::blank::{instead, name};
-use crate::diagnostic::{Diagnostic, Edit, Fix, Place, Safety, codes};
+use crate::diagnostic::{Diagnostic, Edit, Fix, Location, Safety, codes};
 
 use super::super::report::Report;
 
@@ -24,7 +24,7 @@ pub(super) fn report_odd(text: &str, report: &mut Report<'_>) -> bool {
         diagnostic = diagnostic.note(format!("the same at {count} more {places}"));
     }
     let edit = |&(at, c): &(usize, char)| Edit {
-        place: Place::Span(report.span(at, at + c.len_utf8())),
+        place: Location::Span(report.span(at, at + c.len_utf8())),
         text: if is_wide(text, at, c) { "  ".to_owned() } else { instead(c).to_owned() },
     };
     let edits = found.iter().map(edit).collect();

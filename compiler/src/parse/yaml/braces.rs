@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::diagnostic::{Diagnostic, Place, Safety, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, codes};
 use crate::document::{Entry, Node, Value};
 use crate::suggest;
 
@@ -59,7 +59,7 @@ pub(super) fn report(
                 Diagnostic::error(codes::KEY, message)
                     .at_span(span, "")
                     .note("an expression begins with `${{`, and names an entry of `params` or another scope")
-                    .fix(format!("write `{replacement}`"), Place::Span(span), replacement, safety)
+                    .fix(format!("write `{replacement}`"), Location::Span(span), replacement, safety)
             }
             None => unknown(written, entries).into_iter().fold(
                 Diagnostic::error(

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::diagnostic::{Diagnostic, Place, Safety, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, codes};
 use crate::document::{Entry, Node, Value};
 use crate::source::Span;
 
@@ -376,7 +376,7 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
                 .note(
                     "only `!!str` and the other core tags are read, and only where they agree with the value",
                 )
-                .fix("remove the tag", Place::Span(cut), "", Safety::Unsafe),
+                .fix("remove the tag", Location::Span(cut), "", Safety::Unsafe),
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use jobc_schema::plural;
 
-use crate::diagnostic::{Diagnostic, Edit, Fix, Place, Safety, codes};
+use crate::diagnostic::{Diagnostic, Edit, Fix, Location, Safety, codes};
 
 use super::super::report::Report;
 use super::blank::for_each_line;
@@ -63,7 +63,7 @@ fn push(found: &[(usize, char, char)], text: &str, report: &mut Report<'_>) -> b
         let needs_space =
             matches!(own, ':' | ',' | '-') && !text[end..].starts_with([' ', '\r', '\n']) && end < text.len();
         let text = if needs_space { format!("{own} ") } else { own.to_string() };
-        Edit { place: Place::Span(report.span(at, end)), text }
+        Edit { place: Location::Span(report.span(at, end)), text }
     };
     let edits = found.iter().map(edit).collect();
     let message = "write YAML's own punctuation".to_owned();

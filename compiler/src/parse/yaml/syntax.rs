@@ -3,7 +3,7 @@
 //! The parser often stops a line after the mistake: an unclosed quote, a tab,
 //! a missing space after a colon. This file searches backward for the mistake itself.
 
-use crate::diagnostic::{Code, Diagnostic, Edit, Fix, Place, Safety, codes};
+use crate::diagnostic::{Code, Diagnostic, Edit, Fix, Location, Safety, codes};
 use crate::source::Span;
 
 use super::build::Builder;
@@ -83,7 +83,7 @@ impl StopContext<'_> {
             Fault::AfterQuote if self.flow.is_some() && self.rest().starts_with(['"', '\'']) => {
                 error("a comma is missing between two items")
                     .at_span(self.here(), "expected `,` before this")
-                    .fix("add a comma", Place::Span(self.span(self.at, self.at)), ", ", Safety::Safe)
+                    .fix("add a comma", Location::Span(self.span(self.at, self.at)), ", ", Safety::Safe)
             }
             Fault::AfterQuote => error("unexpected text after the closing quote")
                 .at_span(self.rest_of_line(), "not part of the quoted text")
@@ -118,7 +118,7 @@ impl StopContext<'_> {
             Fault::NamelessAnchor => {
                 error("`*` and `&` begin an alias and an anchor, and a name must follow: quote the text")
                     .at_span(self.rest_of_line(), "")
-                    .fix("quote it", Place::Span(self.rest_of_line()), quote(self.rest()), Safety::Unsafe)
+                    .fix("quote it", Location::Span(self.rest_of_line()), quote(self.rest()), Safety::Unsafe)
             }
             Fault::AfterValue => error("unexpected text after the end of the value")
                 .at_span(self.rest_of_line(), "not part of the value above"),
@@ -137,14 +137,14 @@ impl StopContext<'_> {
             "an expression inside `{}` or `[]` must be quoted, because YAML reads its braces as maps",
         )
         .at_span(span, "not quoted")
-        .fix("quote it", Place::Span(span), quoted, Safety::Safe)
+        .fix("quote it", Location::Span(span), quoted, Safety::Safe)
     }
 
     fn tab(&self, tab: &Tab) -> Diagnostic {
         let mut diagnostic = Diagnostic::error(codes::TAB, "a tab indents this line: use spaces")
             .at_span(self.span(tab.at, tab.at + 1), "a tab");
         if let Some((replaced, safety)) = tabs::replaced(self.text) {
-            let place = |range: std::ops::Range<usize>| Place::Span(self.span(range.start, range.end));
+            let place = |range: std::ops::Range<usize>| Location::Span(self.span(range.start, range.end));
             let edits =
                 replaced.into_iter().map(|(range, text)| Edit { place: place(range), text }).collect();
             let message = "indent with spaces, as the lines around it are".to_owned();
@@ -171,7 +171,7 @@ impl StopContext<'_> {
         // A text on one line is nearly always intended.
         let line = self.text[start..].find('\n').map_or(self.text.len(), |end| start + end);
         let end = start + self.text[start..line].trim_end().len();
-        let place = Place::Span(self.span(end, end));
+        let place = Location::Span(self.span(end, end));
         diagnostic
             .fix(format!("write `{quote}` at the end of the line"), place, quote, Safety::Unsafe)
             .at_span(self.here(), "this cannot be part of the text")
@@ -183,7 +183,7 @@ impl StopContext<'_> {
         };
         let start = self.at + found;
         let escape = &self.text[start..start + length];
-        let place = Place::Span(self.span(start, start + 1));
+        let place = Location::Span(self.span(start, start + 1));
         error(format!("invalid YAML escape `{escape}`: write `\\{escape}`, or use single quotes"))
             .at_span(self.span(start, start + length), "")
             .note("inside single quotes a backslash is only a backslash")
@@ -245,7 +245,7 @@ impl StopContext<'_> {
             )
             .at_span(span, "")
             .at_span(self.here(), "this colon")
-            .fix("quote the value", Place::Span(span), quoted, Safety::Safe);
+            .fix("quote the value", Location::Span(span), quoted, Safety::Safe);
         }
         if let Some(above) = self.lines.key_above() {
             let own = self.lines.content();
@@ -268,7 +268,7 @@ impl StopContext<'_> {
             line.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_alphanumeric()));
         if dashed {
             let at = content.start;
-            let insert = Place::Span(self.span(at + 1, at + 1));
+            let insert = Location::Span(self.span(at + 1, at + 1));
             return Diagnostic::error(codes::MISSING_BLANK, "missing space after the dash of a list item")
                 .at_span(self.span(at, at + 1), "")
                 .fix("add a space after the dash", insert, " ", Safety::Safe);
@@ -279,7 +279,7 @@ impl StopContext<'_> {
     }
 
     fn missing_blank(&self, colon: usize) -> Diagnostic {
-        let insert = Place::Span(self.span(colon + 1, colon + 1));
+        let insert = Location::Span(self.span(colon + 1, colon + 1));
         Diagnostic::error(codes::MISSING_BLANK, "missing space after the colon")
             .at_span(self.span(colon, colon + 1), "")
             .fix("add a space after the colon", insert, " ", Safety::Safe)
@@ -291,7 +291,7 @@ impl StopContext<'_> {
         let name = if first == '`' { "a backtick".to_owned() } else { format!("`{first}`") };
         error(format!("a plain value cannot begin with {name}: quote it")).at_span(span, "").fix(
             "quote it",
-            Place::Span(span),
+            Location::Span(span),
             quote(self.rest()),
             Safety::Safe,
         )

@@ -5,7 +5,7 @@ use std::ops::Range;
 use jobc_schema::Pointer;
 
 use super::text_node::TextNode;
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes};
 use crate::document::{Document, Node};
 use crate::suggest;
 
@@ -46,9 +46,11 @@ pub(super) fn check(written: &TextNode<'_>, document: &Document, sink: &mut Sink
     }
 }
 
-fn place(written: &TextNode<'_>, range: &Range<usize>) -> Place {
+fn place(written: &TextNode<'_>, range: &Range<usize>) -> Location {
     let places = written.places(std::slice::from_ref(range));
-    places.and_then(|places| places.first().copied()).map_or_else(|| Place::value(&written.at), Place::Span)
+    places
+        .and_then(|places| places.first().copied())
+        .map_or_else(|| Location::value(&written.at), Location::Span)
 }
 
 /// Reports an undeclared parameter in another tool's syntax.

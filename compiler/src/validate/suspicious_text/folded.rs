@@ -1,7 +1,7 @@
 //! J0152: a block after `>`, whose lines are one line to the shell.
 
 use super::text_node::TextNode;
-use crate::diagnostic::{Diagnostic, Edit, Fix, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Edit, Fix, Location, Safety, Sink, codes};
 use crate::source::Span;
 
 /// Programs that a line begins with where it is a command of its own, besides the program of the first line.
@@ -63,7 +63,7 @@ pub(super) fn check(written: &TextNode<'_>, sink: &mut Sink) {
     let start = written.node.span.start as usize;
     let source = written.node.span.source;
     let line = Span::new(source, start + second.start, start + second.end);
-    let mark = Place::Span(Span::new(source, start, start + 1));
+    let mark = Location::Span(Span::new(source, start, start + 1));
     let found = Diagnostic::warning(
         codes::FOLDED_COMMANDS,
         "this line is a word of the command before it: `>` joins the lines of a block",
@@ -73,7 +73,7 @@ pub(super) fn check(written: &TextNode<'_>, sink: &mut Sink) {
         edits: vec![Edit { place: mark, text: "|".to_owned() }],
         safety: Safety::Unsafe,
     };
-    sink.push(Diagnostic { fixes: vec![fix], ..found.at_place(Place::Span(line), "") });
+    sink.push(Diagnostic { fixes: vec![fix], ..found.at_place(Location::Span(line), "") });
 }
 
 /// The first line of a folded block that looks like a command of its own: no deeper than the first line, after a line that

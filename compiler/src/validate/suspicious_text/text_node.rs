@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use jobc_schema::Pointer;
 
-use crate::diagnostic::{Edit, Fix, Place, Safety};
+use crate::diagnostic::{Edit, Fix, Location, Safety};
 use crate::document::Node;
 use crate::source::Span;
 
@@ -48,7 +48,7 @@ impl TextNode<'_> {
         instead: impl Fn(&str) -> String,
     ) -> Option<Fix> {
         let edit = |(span, range): (Span, &Range<usize>)| Edit {
-            place: Place::Span(span),
+            place: Location::Span(span),
             text: instead(&self.text[range.clone()]),
         };
         let edits = self.places(parts)?.into_iter().zip(parts).map(edit).collect();

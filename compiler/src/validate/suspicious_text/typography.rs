@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::super::report::quoted;
 use super::text_node::TextNode;
 use crate::blank;
-use crate::diagnostic::{Diagnostic, Fix, Place, Safety, Severity, Sink, codes};
+use crate::diagnostic::{Diagnostic, Fix, Location, Safety, Severity, Sink, codes};
 
 /// Quotes that are ordinary characters to YAML and to a shell.
 fn straight(c: char) -> Option<char> {
@@ -79,7 +79,7 @@ pub(super) fn report(
     fix: Option<Fix>,
 ) -> Diagnostic {
     let place = written.places(std::slice::from_ref(first)).and_then(|places| places.first().copied());
-    let place = place.map_or_else(|| Place::value(&written.at), Place::Span);
+    let place = place.map_or_else(|| Location::value(&written.at), Location::Span);
     let mut diagnostic = Diagnostic::warning(codes::TYPOGRAPHY, message).at_place(place, "");
     diagnostic.fixes.extend(fix);
     diagnostic
@@ -93,7 +93,7 @@ fn whole(written: &TextNode<'_>, inner: &str) -> Diagnostic {
     let message = format!("the quotes `{quote}` are part of the text: YAML's own are `\"` and `'`");
     Diagnostic::new(codes::TYPOGRAPHY, severity, message).at(&written.at, "").fix(
         "write straight quotes",
-        Place::value(&written.at),
+        Location::value(&written.at),
         quoted(inner),
         Safety::Safe,
     )

@@ -11,11 +11,16 @@ use lsp_types::Uri;
 
 use crate::amounts;
 use crate::analysis::{self, Choice};
-use crate::place::Place;
+use crate::selected::Selected;
 use crate::session::Session;
 
 /// The facts about a place, from the last valid plan.
-pub(super) fn of(session: &Session<'_>, uri: &Uri, plans: &[JobPlan], place: &Place<'_>) -> Option<String> {
+pub(super) fn of(
+    session: &Session<'_>,
+    uri: &Uri,
+    plans: &[JobPlan],
+    place: &Selected<'_>,
+) -> Option<String> {
     let job = plans.first()?;
     let path: Vec<&str> = place.path.iter().map(String::as_str).collect();
     let text = match &path[..] {

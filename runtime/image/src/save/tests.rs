@@ -3,12 +3,12 @@ use crate::progress::ignore_progress;
 use crate::source::{self, SourceKind};
 
 /// A directory with a store.
-struct Place {
+struct Scratch {
     directory: tempfile::TempDir,
     store: Store,
 }
 
-impl Place {
+impl Scratch {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(&directory.path().join("images")).unwrap();
@@ -70,7 +70,7 @@ fn files(archive: &[u8]) -> IndexMap<String, Vec<u8>> {
 
 #[test]
 fn what_is_saved_is_a_layout_and_what_docker_saves() {
-    let place = Place::new();
+    let place = Scratch::new();
     let images = [
         (place.image("amd64", b"one"), Some(name("org/app:1"))),
         (place.image("amd64", b"two"), Some(name("r.lan:5000/b:2"))),
@@ -89,7 +89,7 @@ fn what_is_saved_is_a_layout_and_what_docker_saves() {
     }
     // The same images are the same bytes, and come back as they were.
     assert_eq!(place.saved(&images).unwrap(), archive);
-    let other = Place::new();
+    let other = Scratch::new();
     let path = other.directory.path().join("images.tar");
     std::fs::write(&path, &archive).unwrap();
     let found = source::import(&other.store, &path, &ignore_progress, &AtomicBool::new(false)).unwrap();
@@ -102,14 +102,14 @@ fn what_is_saved_is_a_layout_and_what_docker_saves() {
 
 #[test]
 fn a_list_keeps_its_digest_and_what_is_here_of_it() {
-    let place = Place::new();
+    let place = Scratch::new();
     let list = place.list();
     let archive = place.saved(&[(list.clone(), None)]).unwrap();
     let files = files(&archive);
     let shown: serde_json::Value = serde_json::from_slice(&files["manifest.json"]).unwrap();
     assert_eq!(shown[0]["RepoTags"], json!([]));
     assert_eq!(files[shown[0]["Layers"][1].as_str().unwrap()], b"arm", "the only one that is here");
-    let other = Place::new();
+    let other = Scratch::new();
     let path = other.directory.path().join("list.tar");
     std::fs::write(&path, &archive).unwrap();
     let found = source::import(&other.store, &path, &ignore_progress, &AtomicBool::new(false)).unwrap();
@@ -118,7 +118,7 @@ fn a_list_keeps_its_digest_and_what_is_here_of_it() {
 
 #[test]
 fn incomplete_images_are_not_saved() {
-    let place = Place::new();
+    let place = Scratch::new();
     let image = place.image("amd64", b"one");
     let layer = place.store.path(&Digest::of(b"one"));
     std::fs::remove_file(&layer).unwrap();

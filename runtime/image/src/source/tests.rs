@@ -13,12 +13,12 @@ use crate::progress::ignore_progress;
 use jobc_schema::digest::Digest;
 
 /// A directory with a store, and files made for one import.
-struct Place {
+struct Scratch {
     directory: tempfile::TempDir,
     store: Store,
 }
 
-impl Place {
+impl Scratch {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(&directory.path().join("images")).unwrap();
@@ -82,7 +82,7 @@ fn saved(layer: &[u8], diff_id: &Digest, tags: &[&str]) -> Vec<u8> {
 
 #[test]
 fn an_archive_of_files_is_its_layer_byte_for_byte() {
-    let place = Place::new();
+    let place = Scratch::new();
     let plain = tar(&[("etc/os-release", b"ID=x")]);
     for (name, bytes, media_type) in
         [("r.tar", plain.clone(), media::LAYER), ("r.tar.gz", gzip(&plain), media::LAYER_GZIP)]
@@ -99,7 +99,7 @@ fn an_archive_of_files_is_its_layer_byte_for_byte() {
 
 #[test]
 fn what_docker_saved_keeps_its_names_and_its_configuration() {
-    let place = Place::new();
+    let place = Scratch::new();
     let layer = tar(&[("bin/sh", b"#!")]);
     for (name, layer) in [("plain.tar", layer.clone()), ("packed.tar", gzip(&layer))] {
         let archive = saved(&layer, &Digest::of(&tar(&[("bin/sh", b"#!")])), &["org/app:1", "app:2"]);
@@ -117,10 +117,10 @@ fn what_docker_saved_keeps_its_names_and_its_configuration() {
 
 #[test]
 fn a_layout_comes_in_as_a_directory_and_as_an_archive() {
-    let other = Place::new();
+    let other = Scratch::new();
     let image = other.import(&other.file("r.tar", &tar(&[("a", b"b")]))).unwrap().remove(0);
     other.store.tag(&"org/app:1".parse().unwrap(), &image.descriptor).unwrap();
-    let place = Place::new();
+    let place = Scratch::new();
     let root = other.store.root();
     let found = place.import(root).unwrap();
     assert_eq!(found[0].descriptor, image.descriptor);
@@ -132,22 +132,22 @@ fn a_layout_comes_in_as_a_directory_and_as_an_archive() {
         files.push((name, std::fs::read(entry.path()).unwrap()));
     }
     let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])).collect();
-    let place = Place::new();
+    let place = Scratch::new();
     assert_eq!(place.import(&place.file("layout.tar", &tar(&files))).unwrap(), found);
     // One blob is another.
     let mut wrong = files.clone();
     let last = wrong.len() - 1;
     let other = vec![0; wrong[last].1.len()];
     wrong[last].1 = &other;
-    let place = Place::new();
+    let place = Scratch::new();
     place.refused(&place.file("wrong.tar", &tar(&wrong)), "has the digest");
-    let place = Place::new();
+    let place = Scratch::new();
     place.refused(&place.file("less.tar", &tar(&files[..last])), "is missing");
 }
 
 #[test]
 fn a_directory_of_files_becomes_a_layer() {
-    let place = Place::new();
+    let place = Scratch::new();
     let directory = place.directory.path().join("root");
     std::fs::create_dir_all(directory.join("etc")).unwrap();
     std::fs::write(directory.join("etc/os-release"), "ID=x").unwrap();
@@ -160,7 +160,7 @@ fn a_directory_of_files_becomes_a_layer() {
 }
 
 /// The paths and hard links of an image's only layer.
-fn layer_paths(place: &Place, image: &ImportedImage) -> Vec<String> {
+fn layer_paths(place: &Scratch, image: &ImportedImage) -> Vec<String> {
     let image = place.store.image(&image.descriptor, &Platform::here()).unwrap();
     let blob = place.store.blob(&image.manifest.layers[0].digest).unwrap();
     let reader = jobc_container::decompress::decompressing_reader(std::io::BufReader::new(blob)).unwrap();
@@ -175,7 +175,7 @@ fn layer_paths(place: &Place, image: &ImportedImage) -> Vec<String> {
 
 #[test]
 fn a_root_in_a_single_directory_is_the_root() {
-    let place = Place::new();
+    let place = Scratch::new();
     let mut builder = tar::Builder::new(Vec::new());
     let directory = |path: &str| (path.to_owned(), tar::EntryType::Directory, "");
     let link = ("rootfs/bin/sh".to_owned(), tar::EntryType::Link, "rootfs/bin/busybox");
@@ -219,7 +219,7 @@ fn a_root_in_a_single_directory_is_the_root() {
 
 #[test]
 fn a_single_directory_of_something_else_stays() {
-    let place = Place::new();
+    let place = Scratch::new();
     let plain = tar(&[("app/bin/serve", b"x"), ("app/lib/x", b"y")]);
     let image = place.import(&place.file("app.tar", &plain)).unwrap().remove(0);
     assert_eq!(layer_paths(&place, &image), ["app/bin/serve", "app/lib/x"]);
@@ -227,7 +227,7 @@ fn a_single_directory_of_something_else_stays() {
 
 #[test]
 fn scratch_is_an_image() {
-    let place = Place::new();
+    let place = Scratch::new();
     let image = place.import(Path::new("scratch")).unwrap().remove(0);
     let image = place.store.image(&image.descriptor, &Platform::here()).unwrap();
     assert_eq!(image.manifest.layers, []);
@@ -235,7 +235,7 @@ fn scratch_is_an_image() {
 
 #[test]
 fn broken_sources_are_reported() {
-    let place = Place::new();
+    let place = Scratch::new();
     let layer = tar(&[("a", b"b")]);
     let mut short = gzip(&layer);
     short.truncate(short.len() - 9);
@@ -265,7 +265,7 @@ fn packed_by(program: &str, content: &[u8]) -> Option<Vec<u8>> {
 #[test]
 fn xz_and_bzip2_become_layers_of_gzip() {
     for program in ["xz", "bzip2"] {
-        let place = Place::new();
+        let place = Scratch::new();
         let layer = tar(&[("etc/os-release", b"ID=x")]);
         let Some(packed) = packed_by(program, &layer) else { continue };
         // A root file system, a layer of `docker save`, and all of `docker save`.
@@ -291,7 +291,7 @@ fn xz_and_bzip2_become_layers_of_gzip() {
 
 #[test]
 fn absolute_names_are_below_the_root() {
-    let place = Place::new();
+    let place = Scratch::new();
     let archive = |names: &[&str]| {
         let mut builder = tar::Builder::new(Vec::new());
         for name in names {
@@ -340,7 +340,7 @@ fn sparse_files_of_an_archive_are_whole() {
 
 #[test]
 fn a_small_archive_that_becomes_large_is_refused() {
-    let place = Place::new();
+    let place = Scratch::new();
     let document = vec![b' '; 4 << 20];
     let names: Vec<String> = (0..9).map(|number| format!("{number}.json")).collect();
     let mut files: Vec<(&str, &[u8])> = vec![("oci-layout", b"{}")];
@@ -362,7 +362,7 @@ fn a_small_archive_that_becomes_large_is_refused() {
 
 #[test]
 fn a_file_that_stays_the_same_is_brought_in_once() {
-    let place = Place::new();
+    let place = Scratch::new();
     let path = place.file("r.tar", &tar(&[("a", b"one")]));
     let take = || import_one(&place.store, &path, &ignore_progress, &AtomicBool::new(false)).unwrap();
     let first = take();
@@ -380,7 +380,7 @@ fn a_file_that_stays_the_same_is_brought_in_once() {
 /// A docker archive whose manifest.json names one image, or one layer, thousands of times.
 #[test]
 fn a_docker_archive_that_names_its_parts_again_and_again_is_refused() {
-    let place = Place::new();
+    let place = Scratch::new();
     let diff = Digest::of(b"layer");
     let config = |count: usize| {
         let diffs = vec![diff.to_string(); count];
@@ -407,7 +407,7 @@ fn a_docker_archive_that_names_its_parts_again_and_again_is_refused() {
 /// Each index of a layout names the next one 300 times.
 #[test]
 fn a_layout_whose_indexes_name_their_parts_again_and_again_is_imported_once() {
-    let place = Place::new();
+    let place = Scratch::new();
     let config =
         json!({"os": "linux", "architecture": "amd64", "rootfs": {"type": "layers", "diff_ids": []}});
     let config = place.store.put(config.to_string().as_bytes(), media::CONFIG).unwrap();

@@ -10,7 +10,7 @@ use jobc_schema::plan::RolePlan;
 use jobc_schema::target::TrainingRuntime;
 use serde_json::{Map, Value, json};
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 
 use super::super::cluster::Cluster;
 use super::super::config::Configs;
@@ -56,7 +56,7 @@ pub(in super::super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
                 ),
             )
             .at_key(&other.at(), "")
-            .at_place(Place::target(&setting_at(cluster.job, ["runtime"])), "")
+            .at_place(Location::target(&setting_at(cluster.job, ["runtime"])), "")
             .note("leave `runtime` out, so that jobc writes a runtime of the job's own, which takes any number of roles"),
         );
     }
@@ -187,7 +187,7 @@ fn refusal(
         Some(PartSource::Target(at)) => {
             let keys: Vec<String> = at.segments().collect();
             let target = Pointer::ROOT.keys(["targets", &cluster.job.target.name]);
-            found.at_place(Place::target(&target.keys(keys.iter().map(String::as_str))), "")
+            found.at_place(Location::target(&target.keys(keys.iter().map(String::as_str))), "")
         }
         _ => found.at_key(&role.at(), ""),
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Sink, codes};
 
 use super::super::cluster::Cluster;
 use super::super::gpu;
@@ -21,7 +21,7 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
         "leave it out, or write `kind: auto`"
     };
     let mut refuse = |keys: &[&str], message: String, note: &str| {
-        let at = Place::target(&setting_at(cluster.job, keys.iter().copied()));
+        let at = Location::target(&setting_at(cluster.job, keys.iter().copied()));
         sink.push(
             Diagnostic::error(codes::KUBERNETES_SETTING, message).at_place(at, "").note(note.to_owned()),
         );
@@ -137,7 +137,7 @@ fn schedulers(cluster: &Cluster<'_>, sink: &mut Sink) {
                 codes::KUBERNETES_SETTING,
                 format!("{what} are scheduled by {by}, not by `{name}`"),
             )
-            .at_place(Place::target(&at), "")
+            .at_place(Location::target(&at), "")
             .note("leave `scheduler` out"),
         );
     }

@@ -4,7 +4,7 @@ use jobc_schema::Pointer;
 use jobc_schema::role::UNLIMITED_RETRIES;
 use jobc_schema::target::KubernetesKind;
 
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, Sink, codes};
 
 use super::super::cluster::Cluster;
 use super::super::settings::setting_at;
@@ -40,7 +40,7 @@ fn one_role(cluster: &Cluster<'_>, kind: &str, instead: &str, sink: &mut Sink) {
             ),
         )
         .at_key(&Pointer::ROOT.key("roles"), "")
-        .at_place(Place::target(&setting_at(cluster.job, ["kind"])), format!("asks for a {kind}"))
+        .at_place(Location::target(&setting_at(cluster.job, ["kind"])), format!("asks for a {kind}"))
         .note(format!("write `kind: {instead}` or `kind: auto` for the target")),
     );
 }
@@ -55,7 +55,7 @@ fn pod(cluster: &Cluster<'_>, sink: &mut Sink) {
                 format!("a Pod is one instance, and role `{}` has {}", role.name, role.instances),
             )
             .at_key(&role.at().key("instances"), "")
-            .at_place(Place::target(&setting_at(cluster.job, ["kind"])), "asks for a Pod")
+            .at_place(Location::target(&setting_at(cluster.job, ["kind"])), "asks for a Pod")
             .note("write `kind: job` or `kind: auto` for the target"),
         );
     }
@@ -74,7 +74,7 @@ fn pod(cluster: &Cluster<'_>, sink: &mut Sink) {
 
 /// Kinds of the old Training Operator, which Kueue no longer supports.
 fn leaving(cluster: &Cluster<'_>, name: &str, sink: &mut Sink) {
-    let at = Place::target(&setting_at(cluster.job, ["kind"]));
+    let at = Location::target(&setting_at(cluster.job, ["kind"]));
     sink.push(
         Diagnostic::error(codes::KUBERNETES_KIND, format!("jobc does not write the legacy kind {name}"))
             .at_place(at.clone(), "")

@@ -2,7 +2,7 @@
 
 use super::super::facts::Fact;
 use super::super::rows::{Row, fact, field, note, refused, setting};
-use super::kind::{Kind, Name, Place, Stands};
+use super::kind::{Kind, Name, PodGroups, Stands};
 use super::shared::{CONTROLLER, CRON, KIND, NAMES};
 
 pub(super) static RAYJOB: Kind = Kind {
@@ -42,14 +42,14 @@ pub(super) static RAYJOB: Kind = Kind {
         ],
     )],
     places: &[
-        Place {
+        PodGroups {
             at: "spec.rayClusterSpec.headGroupSpec",
             name: Name::Fixed("head"),
             template: "template",
             fields: &[("", RAY_GROUP)],
             metadata: &[],
         },
-        Place {
+        PodGroups {
             at: "spec.rayClusterSpec.workerGroupSpecs[]",
             name: Name::Field("groupName"),
             template: "template",
@@ -101,14 +101,14 @@ pub(super) static LEADERWORKERSET: Kind = Kind {
         ],
     )],
     places: &[
-        Place {
+        PodGroups {
             at: "spec.leaderWorkerTemplate.leaderTemplate",
             name: Name::Fixed("leader"),
             template: "",
             fields: &[],
             metadata: &[],
         },
-        Place {
+        PodGroups {
             at: "spec.leaderWorkerTemplate.workerTemplate",
             name: Name::Fixed("worker"),
             template: "",
@@ -126,7 +126,7 @@ pub(super) static VOLCANO_JOB: Kind = Kind {
     name: "Job",
     groups: VOLCANO,
     fields: &[("spec", VOLCANO_SPEC)],
-    places: &[Place { at: "spec.tasks[]", ..VOLCANO_TASKS }],
+    places: &[PodGroups { at: "spec.tasks[]", ..VOLCANO_TASKS }],
     hosts: &["{job}-{group}-{i}"],
     variables: VOLCANO_VARIABLES,
     builds: Some("volcano"),
@@ -137,7 +137,7 @@ pub(super) static VOLCANO_CRONJOB: Kind = Kind {
     name: "CronJob",
     groups: VOLCANO,
     fields: &[("spec", CRON), ("spec.jobTemplate.spec", VOLCANO_SPEC)],
-    places: &[Place { at: "spec.jobTemplate.spec.tasks[]", ..VOLCANO_TASKS }],
+    places: &[PodGroups { at: "spec.jobTemplate.spec.tasks[]", ..VOLCANO_TASKS }],
     variables: VOLCANO_VARIABLES,
     becomes: "a Volcano Job",
     ..KIND
@@ -148,7 +148,7 @@ const VOLCANO_VARIABLES: &[(&str, &str)] =
     &[("VC_TASK_INDEX", "JOBC_INDEX"), ("VK_TASK_INDEX", "JOBC_INDEX")];
 
 /// The tasks of a Volcano Job.
-const VOLCANO_TASKS: Place = Place {
+const VOLCANO_TASKS: PodGroups = PodGroups {
     at: "",
     name: Name::Field("name"),
     template: "template",

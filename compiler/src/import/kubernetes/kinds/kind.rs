@@ -12,7 +12,7 @@ pub(in super::super) struct Kind {
     /// Its fields besides `metadata` and the groups of pods.
     pub(in super::super) fields: &'static [Table],
     /// Where its groups of pods are.
-    pub(in super::super) places: &'static [Place],
+    pub(in super::super) places: &'static [PodGroups],
     /// Names of groups with a part in a framework: the name in the source, that of the role, and the part.
     pub(in super::super) parts: &'static [(&'static str, &'static str, &'static str)],
     /// The framework that it stands for.
@@ -42,7 +42,7 @@ pub(in super::super) enum Stands {
 
 /// A place of groups of pods in an object.
 #[derive(Debug)]
-pub(in super::super) struct Place {
+pub(in super::super) struct PodGroups {
     /// Its path. `.*` at the end means each entry of a map, and `[]` each item of a list.
     pub(in super::super) at: &'static str,
     /// How a group is called.

@@ -2,15 +2,15 @@
 
 use super::super::facts::Fact;
 use super::super::rows::{Row, changed, fact, note, refused, setting};
-use super::kind::{Kind, Name, Place, Stands};
+use super::kind::{Kind, Name, PodGroups, Stands};
 use super::shared::{CONTROLLER, JOBSET_SPEC, KIND, OLD_POLICY, REPLICA, REPLICATED_JOBS, RUN_POLICY};
 
 /// Kubeflow, and KubeDL with the same kinds.
 const KUBEFLOW: &[&str] = &["kubeflow.org", "training.kubedl.io"];
 
 /// The groups of a kind of Kubeflow.
-const fn replicas(at: &'static str) -> Place {
-    Place { at, name: Name::Key, template: "template", fields: &[("", REPLICA)], metadata: &[] }
+const fn replicas(at: &'static str) -> PodGroups {
+    PodGroups { at, name: Name::Key, template: "template", fields: &[("", REPLICA)], metadata: &[] }
 }
 
 pub(super) static PYTORCHJOB: Kind = Kind {

@@ -2,7 +2,7 @@
 
 use super::super::facts::Fact;
 use super::super::rows::{Row, changed, fact, field, note, refused, setting};
-use super::kind::{Kind, Name, Place, Stands};
+use super::kind::{Kind, Name, PodGroups, Stands};
 
 const CLEAN: &str = "jobc keeps the logs of tasks that have ended: `jobc logs` prints them";
 /// Why settings of a controller are not needed.
@@ -122,7 +122,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 /// `replicatedJobs` of a JobSet.
-pub(super) const REPLICATED_JOBS: Place = Place {
+pub(super) const REPLICATED_JOBS: PodGroups = PodGroups {
     at: "spec.replicatedJobs[]",
     name: Name::Field("name"),
     template: "template.spec.template",

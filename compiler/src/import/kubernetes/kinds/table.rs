@@ -1,7 +1,7 @@
 //! The table itself.
 
 use super::clusters::{LEADERWORKERSET, RAYJOB, VOLCANO_CRONJOB, VOLCANO_JOB};
-use super::kind::{Kind, Name, Place};
+use super::kind::{Kind, Name, PodGroups};
 use super::kubeflow::{MPIJOB, PYTORCHJOB, TFJOB, TRAINJOB};
 use super::shared::{BATCH_CRON, JOB_SPEC, JOBSET_SPEC, KIND, REPLICATED_JOBS, SERVES};
 
@@ -9,8 +9,8 @@ use super::shared::{BATCH_CRON, JOB_SPEC, JOBSET_SPEC, KIND, REPLICATED_JOBS, SE
 const INDEXED: &[(&str, &str)] = &[("JOB_COMPLETION_INDEX", "JOBC_INDEX")];
 
 /// A place with one group.
-const fn one(at: &'static str, template: &'static str) -> Place {
-    Place { at, name: Name::Fixed("main"), template, fields: &[], metadata: &[] }
+const fn one(at: &'static str, template: &'static str) -> PodGroups {
+    PodGroups { at, name: Name::Fixed("main"), template, fields: &[], metadata: &[] }
 }
 
 /// All kinds.
@@ -48,7 +48,7 @@ static CRONJOB: Kind = Kind {
     name: "CronJob",
     groups: &["batch"],
     fields: &[("spec", BATCH_CRON), ("spec.jobTemplate.spec", JOB_SPEC)],
-    places: &[Place {
+    places: &[PodGroups {
         at: "spec.jobTemplate",
         name: Name::Fixed("main"),
         template: "spec.template",

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::diagnostic::{Diagnostic, Place, codes};
+use crate::diagnostic::{Diagnostic, Location, codes};
 use crate::document::{Node, Value};
 use crate::source::Span;
 use crate::suggest;
@@ -47,7 +47,7 @@ impl Builder<'_, '_, '_> {
             if let Some(near) = suggest::nearest(name, known()) {
                 let near = format!("*{near}");
                 diagnostic =
-                    diagnostic.note(format!("did you mean `{near}`?")).write(Place::Span(span), &near);
+                    diagnostic.note(format!("did you mean `{near}`?")).write(Location::Span(span), &near);
             }
             self.report.push(
                 diagnostic

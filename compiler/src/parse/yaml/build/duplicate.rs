@@ -1,7 +1,7 @@
 //! Duplicate keys, with suggested edits: an identical entry is removed, a role gets
 //! another name, and any other entry becomes a comment.
 
-use crate::diagnostic::{Place, Safety, codes};
+use crate::diagnostic::{Location, Safety, codes};
 use crate::document::{Entry, Node};
 use crate::parse::keys::duplicate;
 use crate::parse::report::Report;
@@ -30,10 +30,10 @@ pub(super) fn report(
     if !is_same && node.get("run").is_some() {
         // Two roles with one name; references to the name mean the first.
         let name = format!("{key}-2");
-        diagnostic = diagnostic.fix(format!("write `{name}`"), Place::Span(span), name, Safety::Unsafe);
+        diagnostic = diagnostic.fix(format!("write `{name}`"), Location::Span(span), name, Safety::Unsafe);
     }
     if in_lines && !in_braces {
-        let lines = Place::Span(report.span(line, last));
+        let lines = Location::Span(report.span(line, last));
         let indent = start - line;
         let comment = |line: &str| {
             let blanks = line.len() - line.trim_start_matches(' ').len();
@@ -50,7 +50,7 @@ pub(super) fn report(
     } else if let Some(before) = entries.last().filter(|_| is_same) {
         let from = before.value.span.end.max(before.key_span.end) as usize;
         if text.get(from..start).is_some_and(|between| between.trim_matches([' ', ',']).is_empty()) {
-            let place = Place::Span(report.span(from, end));
+            let place = Location::Span(report.span(from, end));
             diagnostic = diagnostic.fix("remove the second", place, "", Safety::Unsafe);
         }
     }

@@ -1,6 +1,6 @@
 //! Keys: strings only, unique, and no `<<`.
 
-use crate::diagnostic::{Diagnostic, Place, Safety, codes};
+use crate::diagnostic::{Diagnostic, Location, Safety, codes};
 use crate::document::{Node, Value};
 use crate::source::Span;
 
@@ -91,7 +91,7 @@ impl Builder<'_, '_, '_> {
         let message = format!("the key `{text}` is {what}, and a key must be a string: write `{quoted}`");
         self.report.push(Diagnostic::error(codes::KEY, message).at_span(span, "").fix(
             "quote the key",
-            Place::Span(span),
+            Location::Span(span),
             quoted,
             Safety::Safe,
         ));
@@ -104,7 +104,7 @@ impl Builder<'_, '_, '_> {
             self.report.push(
                 Diagnostic::warning(codes::MISREAD, message)
                     .at_span(span, "a string to YAML 1.2, a boolean to YAML 1.1")
-                    .fix("quote the key", Place::Span(span), quoted, Safety::Safe),
+                    .fix("quote the key", Location::Span(span), quoted, Safety::Safe),
             );
         }
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::diagnostic::{Diagnostic, Place, Safety, codes, flow};
+use crate::diagnostic::{Diagnostic, Location, Safety, codes, flow};
 use crate::document::{Entry, Node, Value};
 use crate::source::Span;
 
@@ -57,7 +57,7 @@ pub(super) fn report(
     if is_sound && !entries.is_empty() && (in_flow || indent.trim().is_empty()) {
         let written: Vec<String> = entries.iter().map(|entry| write(text, entry)).collect();
         let between = if in_flow { ", ".to_owned() } else { format!("\n{indent}") };
-        let place = Place::Span(report.span(range.start, range.end));
+        let place = Location::Span(report.span(range.start, range.end));
         diagnostic = diagnostic.fix("write the keys out", place, written.join(&between), Safety::Safe);
     }
     report.push(diagnostic);

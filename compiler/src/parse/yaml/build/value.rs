@@ -1,6 +1,6 @@
 //! Scalars as values: their types, and mistakes in how they are written.
 
-use crate::diagnostic::{Diagnostic, Edit, Fix, Place, Safety, codes};
+use crate::diagnostic::{Diagnostic, Edit, Fix, Location, Safety, codes};
 use crate::document::{Node, Value};
 use crate::source::Span;
 
@@ -106,7 +106,7 @@ impl Builder<'_, '_, '_> {
         let quoted = format!("\"{text}\"");
         let message =
             format!("the number {} begins with a zero: write `{}`", shorten(text), shorten(&quoted));
-        let place = Place::Span(span);
+        let place = Location::Span(span);
         let diagnostic = Diagnostic::error(codes::LEADING_ZERO, message)
             .at_span(span, "octal to some tools, decimal to others");
         if bare.len() == 4 && self.pending_key().is_some_and(|(key, _)| key == "mode") {
@@ -130,7 +130,7 @@ impl Builder<'_, '_, '_> {
         if self.report.wants(codes::NUMBER, span) {
             self.report.push(Diagnostic::error(codes::NUMBER, message).at_span(span, "").fix(
                 "quote it if it is text",
-                Place::Span(span),
+                Location::Span(span),
                 format!("\"{text}\""),
                 Safety::Unsafe,
             ));
@@ -150,9 +150,9 @@ impl Builder<'_, '_, '_> {
         let digits = text.replace('_', "");
         if text.contains('_') && digits.bytes().all(|byte| byte.is_ascii_digit()) {
             let message = format!("write {digits} if it is a number");
-            diagnostic = diagnostic.fix(message, Place::Span(span), digits, Safety::Unsafe);
+            diagnostic = diagnostic.fix(message, Location::Span(span), digits, Safety::Unsafe);
         }
-        self.report.push(diagnostic.fix("quote it", Place::Span(span), quoted, Safety::Safe));
+        self.report.push(diagnostic.fix("quote it", Location::Span(span), quoted, Safety::Safe));
     }
 
     /// Reports `{cpu:4}`, which YAML reads as the key `cpu:4` without a value.
@@ -166,8 +166,9 @@ impl Builder<'_, '_, '_> {
             return;
         }
         let (name, rest) = (Self::key_name(&key[..colon]), shorten(&key[colon + 1..]));
-        let place =
-            Place::Span(self.report.span(span.start as usize + colon + 1, span.start as usize + colon + 1));
+        let place = Location::Span(
+            self.report.span(span.start as usize + colon + 1, span.start as usize + colon + 1),
+        );
         let message = format!("missing space after the colon: write `{name}: {rest}`");
         self.report.push(
             Diagnostic::error(codes::MISSING_BLANK, message)
@@ -191,7 +192,7 @@ impl Builder<'_, '_, '_> {
         let edits = colons
             .iter()
             .map(|at| start + at + 1)
-            .map(|at| Edit { place: Place::Span(self.report.span(at, at)), text: " ".to_owned() })
+            .map(|at| Edit { place: Location::Span(self.report.span(at, at)), text: " ".to_owned() })
             .collect();
         let mut diagnostic = Diagnostic::warning(
             codes::MISSING_BLANK,

@@ -3,7 +3,7 @@
 use jobc_compiler::document::{Document, Node, Value};
 
 /// A key or a value, and its path.
-pub(crate) struct Place<'d> {
+pub(crate) struct Selected<'d> {
     /// Keys and indexes from the root down.
     pub(crate) path: Vec<String>,
     /// The value; for a key, its value.
@@ -13,7 +13,7 @@ pub(crate) struct Place<'d> {
 }
 
 /// The innermost key or value at an offset, or ending there.
-pub(crate) fn at(document: &Document, offset: usize) -> Option<Place<'_>> {
+pub(crate) fn at(document: &Document, offset: usize) -> Option<Selected<'_>> {
     let mut path = vec![];
     let mut node = &document.root;
     'down: loop {
@@ -22,7 +22,7 @@ pub(crate) fn at(document: &Document, offset: usize) -> Option<Place<'_>> {
                 for entry in entries {
                     if touches(entry.key_span.range(), offset) {
                         path.push(entry.key.clone());
-                        return Some(Place { path, node: &entry.value, is_key: true });
+                        return Some(Selected { path, node: &entry.value, is_key: true });
                     }
                     if touches(entry.value.span.range(), offset) {
                         path.push(entry.key.clone());
@@ -42,7 +42,7 @@ pub(crate) fn at(document: &Document, offset: usize) -> Option<Place<'_>> {
             }
             _ => {}
         }
-        return touches(node.span.range(), offset).then_some(Place { path, node, is_key: false });
+        return touches(node.span.range(), offset).then_some(Selected { path, node, is_key: false });
     }
 }
 
