@@ -65,6 +65,8 @@ def test_a_higher_priority_passes_those_that_wait(host):
     assert [(row["job"], row["place"], row["priority"]) for row in rows(host)] == [
         ("first.1", None, 0), ("high.1", 1, 50), ("usual.1", 2, 0), ("low.1", 3, -5)]
     expect(host.call("ps", "--queue"), out=r"(?m)^1 +high\.1 +root +50 +\d+ CPUs? +first\.1 +-$")
+    # The supervisor writes its reason anew when the ledger has changed.
+    host.until("low", lambda record: "place 3 of the queue" in json.dumps(record["reasons"]))
     expect(host.call("why", "low"), out="place 3 of the queue")
     expect(host.call("stop", "first"))
     host.running("high")

@@ -196,9 +196,9 @@ def test_a_stopped_job_stays_with_its_output_until_it_is_removed(place):
     place.run("wait", handle, code=130)
     assert place.run("stop", handle)[0] == f"{handle}: stopped already\n"
     _, errors = place.run("resume", handle, code=1)
-    assert "is stopped" in errors, errors
+    assert "was stopped" in errors, errors
     # The same job again is this run, unless another one is asked for.
-    assert "is stopped; `--new` creates another run" in place.run("submit", "one.yaml")[1]
+    assert "was stopped; `--new` creates another run" in place.run("submit", "one.yaml")[1]
     again = place.submit("one.yaml", "--resume")
     assert again != handle and len(place.cluster.all("jobs")) == 2, again
     place.run("rm", handle)

@@ -21,7 +21,7 @@ exit 1"""
     last = task["verdict"]
     assert (task["attempt"], last["kind"]) == (2, "user error") and "image.python.packages" in last["next"], task
     assert "user error" in place.jobc("ps", handle), place.jobc("ps", handle)
-    assert "attempt 1: out of memory" in place.jobc("events", handle), place.jobc("events", handle)
+    assert "exit 1, verdict: out of memory" in place.jobc("events", handle), place.jobc("events", handle)
 
 
 def test_slurm_alone_is_judged_by_its_exit_code(slurm):
