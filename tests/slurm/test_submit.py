@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -557,3 +558,26 @@ def test_a_held_job_has_the_form_of_its_site_and_runs_when_it_is_resumed(slurm, 
     place.jobc("resume", handle)
     until(lambda: slurm.show(number)["JobState"] == "COMPLETED")
     assert "done" in place.jobc("logs", handle)
+
+
+@TOGETHER
+def test_a_controller_that_goes_away_within_a_matrix_is_no_refusal_of_the_job(slurm):
+    """Arrays that were submitted before go on, and the rest is submitted by the same command later."""
+    place = Place(slurm, "leaves", one("leaves", "echo ${{ matrix.n }}", more="matrix: {axes: {n: [1, 2, 3, 4]}}"), SETTINGS + ", max_array: 2")
+    calls = slurm.home / "leaves/calls"
+    away = "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)"
+    wrapper = slurm.write("leaves/bin/sbatch", f"""\
+#!/bin/sh
+case "$*" in *--test-only*) exec {shutil.which("sbatch")} "$@";; esac
+echo call >>{calls}
+[ "$(wc -l <{calls})" -ne 2 ] || {{ echo '{away}' >&2; exit 1; }}
+exec {shutil.which("sbatch")} "$@"
+""")
+    wrapper.chmod(0o755)
+    path = f"{wrapper.parent}:{os.environ['PATH']}"
+    done = place.jobc("submit", "--target", "cluster", code=None, PATH=path)
+    assert done.returncode == 3 and "Slurm does not answer: " in done.stderr and "rejects" not in done.stderr, done
+    done = place.jobc("submit", "--target", "cluster", code=None, PATH=path)
+    handles = done.stdout.split()
+    assert done.returncode == 0 and len(set(handles)) == 4 and "2 of 4 jobs were submitted before" in done.stderr, done
+    assert [place.jobc("wait", handle, code=None).returncode for handle in handles] == [0] * 4
