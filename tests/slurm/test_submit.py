@@ -444,6 +444,26 @@ def test_targets_check_finds_the_cluster(slurm):
 
 
 @TOGETHER
+@pytest.mark.parametrize("written", ("~/jobs-of-team", "{directory}/%u"), ids=("home", "user"))
+def test_a_directory_of_each_user_is_named_as_slurm_and_shells_do(slurm, written):
+    name = "in-home" if "~" in written else "in-user"
+    place = Place(slurm, name, one(name, "echo hi"), f"container: none, directory: {written}")
+    handle = place.submit()
+    place.jobc("wait", handle)
+    directory = slurm.home / "jobs-of-team" if "~" in written else place.directory / slurm.account.name
+    assert (directory / "runs" / handle.split("/")[1] / "job.json").is_file() and lines_of(place.jobc("logs", handle), "main-0") == ["hi"]
+
+
+@TOGETHER
+def test_the_cluster_is_asked_before_an_image_is_built(slurm):
+    """What Slurm refuses is not found after minutes of pulling and building: here nothing could be pulled."""
+    job = one("asked", "true").replace("image: host", "image: {from: 'localhost:1/none:1', run: ['true']}")
+    place = Place(slurm, "asked", job, "directory: {directory}, partition: nowhere", "[oci, slurm]")
+    done = place.jobc("submit", "--target", "cluster", code=None)
+    assert done.returncode == 1 and "invalid partition name" in done.stderr and "localhost:1" not in done.stderr, done
+
+
+@TOGETHER
 def test_a_team_shares_a_targets_file(slurm):
     """Each user has a directory, and an error in one target is about that one."""
     place = Place(slurm, "team", one("team", "echo hi"), "container: none, directory: {directory}/$USER")
