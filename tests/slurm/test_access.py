@@ -186,6 +186,17 @@ def test_secrets_are_removed_after_the_end(slurm, name, run, role, settings, bac
     assert not (run_directory / "secrets").exists() and not left, f"left {left}"
 
 
+def test_a_secret_that_is_printed_is_redacted(slurm):
+    """In the log as in all that stays of the run."""
+    value = "correct-horse-battery"
+    place = Place(slurm, "redacted", one("redacted", "echo token: $TOKEN", more=SECRETS, role=TOKEN))
+    handle = place.submit(TOKEN=value)
+    place.jobc("wait", handle)
+    assert lines_of(place.jobc("logs", handle), "main-0") == ["token: ***"], place.jobc("logs", handle)
+    left = subprocess.run(["grep", "-rl", value, place.run_directory(handle)], capture_output=True, text=True, check=False).stdout
+    assert not left, left
+
+
 @pytest.mark.slow
 def test_a_job_that_starts_again_needs_its_secret_again(slurm):
     run = '[ "${#TOKEN}" = 5 ] || exit 3; [ "${SLURM_RESTART_COUNT-0}" -ge 1 ] || { echo up; sleep 300; }'
