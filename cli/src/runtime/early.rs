@@ -8,6 +8,7 @@ use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use jobc_job::supervisor::{on_nodes, start};
 use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
+#[cfg(feature = "remote")]
 use jobc_remote::slurm::login;
 use jobc_terminal::{eprint, report_panic};
 
@@ -20,7 +21,7 @@ use crate::settings;
 /// A hidden command by which this program starts itself, and its function.
 type InternalCommand = (&'static str, fn(std::env::ArgsOs) -> ExitCode);
 
-const INTERNAL_COMMANDS: [InternalCommand; 15] = [
+const INTERNAL_COMMANDS: &[InternalCommand] = &[
     (jobc_container::probe::COMMAND, jobc_container::probe::main),
     (jobc_job::network::COMMAND, jobc_job::network::hold),
     (jobc_image::unpack::COMMAND, jobc_image::unpack::become_worker),
@@ -34,6 +35,7 @@ const INTERNAL_COMMANDS: [InternalCommand; 15] = [
     (jobc_job::node::agent::COMMAND, jobc_job::node::agent::main),
     (jobc_job::node::events::COMMAND, jobc_job::node::events::main),
     (jobc_job::node::SUPERVISE, on_nodes::main),
+    #[cfg(feature = "remote")]
     (login::COMMAND, login::main),
     (super::plugin_sandbox::COMMAND, super::plugin_sandbox::main),
 ];

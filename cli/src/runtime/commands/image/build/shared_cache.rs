@@ -1,6 +1,6 @@
 //! `--cache-from` and `--cache-to`: shares results of build steps between hosts through a registry.
 
-use jobc_image::build::{Extras, export_cache, import_cache};
+use jobc_image::build::{Extras, import_cache};
 use jobc_image::{Fetch, Platform, ProgressFn, Reference, Store};
 use jobc_sys::error::Result;
 
@@ -48,7 +48,7 @@ pub(super) fn export(
     if to.is_empty() {
         return Ok(());
     }
-    let descriptor = export_cache(store, &extras.steps())?;
+    let descriptor = jobc_image::build::export_cache(store, &extras.steps())?;
     let client = crate::runtime::registries::client(plain_http)?;
     for reference in to {
         client
