@@ -101,7 +101,7 @@ fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
         content.insert("application/json".to_owned(), json!({"schema": answer(generator).to_value()}));
     }
     for media in endpoint.media {
-        // The schema of a stream is that of an event in it, which is no text.
+        // The schema of a stream is that of one event, as JSON.
         let is_text = media.starts_with("text/") && *media != "text/event-stream";
         let schema = if is_text { json!({"type": "string"}) } else { json!({}) };
         content.insert((*media).to_owned(), json!({ "schema": schema }));

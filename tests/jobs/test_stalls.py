@@ -111,7 +111,7 @@ HEALTHY = {
 @everybody
 @pytest.mark.parametrize("what", HEALTHY)
 def test_a_healthy_task_that_is_quiet_is_left_alone(all_jobs, what):
-    """Longer than `after`: no line and no I/O, or no line and no CPU time, alone are no sign."""
+    """Longer than `after`: no line and no I/O, or no line and no CPU time, are not enough alone."""
     name = "stall-" + what.replace(" ", "-")
     role = {"run": ["python3", "-uc", "import os, time\n" + HEALTHY[what]], "env": {"TMP_FILE": "/tmp/healthy"}}
     _, record = run_roles(all_jobs, name, {"main": role}, 0, "succeeded: .*", stall={"after": "4s", "action": "fail"})

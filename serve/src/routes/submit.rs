@@ -89,7 +89,7 @@ pub(crate) struct Submitted {
     pub(crate) created: bool,
     /// `local`, or the target.
     pub(crate) place: String,
-    /// Findings that are no errors, as `jobc check --format json` prints them.
+    /// Findings other than errors, as `jobc check --format json` prints them.
     pub(crate) warnings: Vec<Map<String, Value>>,
     /// Remarks of the command.
     pub(crate) notes: Vec<String>,

@@ -19,7 +19,7 @@ use crate::record::Claim;
 /// The file of the host.
 pub const FILE: &str = "/etc/jobc/queue.yaml";
 
-/// The rules of a queue; by default there are no limits, and the order is that of the requests.
+/// The rules of a queue; without the file nothing is limited, and jobs are in the order of their requests.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rules {
