@@ -1,30 +1,15 @@
 """Tests the queue of a host: `priority` and `after` of jobs, and the limits and the fair share of `queue.yaml`."""
 
 import json
-import os
 import re
 import time
 
 import pytest
 
 from command_line import expect
+from test_why import CPUS, JOB
 
 pytestmark = [pytest.mark.isolated, pytest.mark.duration(8), pytest.mark.accounts("root")]
-
-CPUS = len(os.sched_getaffinity(0))
-
-JOB = """\
-version: 1
-name: {name}
-image: host
-{more}
-roles:
-  train:
-    shell: sh
-    resources:
-      cpu: {cpus}
-    run: exec sleep {seconds}
-"""
 
 
 @pytest.fixture
@@ -44,7 +29,7 @@ def host(jobs):
 
 def start(jobs, name, more="", cpus=CPUS, seconds=60, queue=True):
     path = jobs.directory / f"{name}.yaml"
-    path.write_text(JOB.format(name=name, more=more, cpus=cpus, seconds=seconds))
+    path.write_text(JOB.format(name=name, more=more, cpus=cpus, run=f"exec sleep {seconds}"))
     return jobs.call("run", "--detach", *(["--queue"] if queue else []), *jobs.unenforced, str(path), cwd=jobs.directory)
 
 
