@@ -10,12 +10,20 @@ use jobc_tests::compile::{Arguments, compile_directory, compile_with, until};
 use jobc_tests::page::{self, PageJob, Section};
 use jobc_tests::sections::section;
 use jobc_tests::workspace;
+use regex::Regex;
 
 /// Codes that a job file alone cannot cause: they need a `jobc` built without a backend, the build of an image, a
 /// plug-in, or large files.
 const OF_OTHER_BUILDS: [&str; 5] = ["J0405", "J0442", "J0458", "J0481", "J0482"];
 
-fn check(case: &Case, directory: &Utf8Path) {
+/// What the problem matcher of the extension for VS Code reads a line by.
+fn problem_pattern() -> Regex {
+    let manifest = std::fs::read_to_string(workspace().join("editors/vscode/package.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    Regex::new(manifest["contributes"]["problemPatterns"][0]["regexp"].as_str().unwrap()).unwrap()
+}
+
+fn check(case: &Case, directory: &Utf8Path, problem: &Regex) {
     let says = ["args", "targets.yaml"].iter().any(|name| case.job.with_file_name(name).exists());
     let (target, compiled) = if says {
         (None, compile_directory(&case.job))
@@ -26,6 +34,12 @@ fn check(case: &Case, directory: &Utf8Path) {
     assert!(compiled.has(case.code), "{} does not give {}:\n{short}", case.job, case.code);
     for unlocated in ["job#/", "targets#/"] {
         assert!(!short.contains(unlocated), "a finding has a place that was never found:\n{short}");
+    }
+    let located = Regex::new(":[0-9]+:[0-9]+: ").unwrap();
+    let in_a_line = format!("[{}]", case.code);
+    // A finding about a file as a whole, or about an option, has no line.
+    for line in short.lines().filter(|line| line.contains(&in_a_line) && located.is_match(line)) {
+        assert!(problem.is_match(line), "the problem matcher does not read: {line}");
     }
     for output in [&short, &text] {
         for path in [directory, &workspace()] {
@@ -47,7 +61,9 @@ fn every_case_gives_its_code() {
     let cases = Cases::read();
     let number = cases.all.len();
     assert!(number > 400, "only {number} cases were found");
-    let fails = |case: &&Case| catch_unwind(AssertUnwindSafe(|| check(case, cases.directory()))).is_err();
+    let problem = problem_pattern();
+    let fails =
+        |case: &&Case| catch_unwind(AssertUnwindSafe(|| check(case, cases.directory(), &problem))).is_err();
     let failed = cases.all.iter().filter(fails).count();
     assert_eq!(failed, 0, "of {number} cases {failed} failed; each said why above");
 }
