@@ -3,6 +3,7 @@
 import re
 import shutil
 import signal
+import threading
 import time
 
 import pytest
@@ -72,11 +73,20 @@ def test_many_jobs_are_submitted_at_the_pace_of_the_server(place, count, note):
 
 def test_an_interrupted_submission_goes_on(place, count):
     for number, (end, code) in enumerate([(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 143)], 1):
+        wanted, signaled = count * number // 5, threading.Event()
+
+        def wait_for_the_signal(_, when, wanted=wanted, signaled=signaled):
+            if when == "before" and len(place.cluster.all("jobs")) >= wanted:
+                signaled.wait(60)
+
+        place.cluster.on_request = wait_for_the_signal
         process = place.start("submit", "sweep.yaml")
-        wanted = count * number // 4
         until(lambda: len(place.cluster.all("jobs")) >= wanted or process.poll() is not None, "some jobs", 600)
         process.send_signal(end)
+        time.sleep(0.3)
+        signaled.set()
         _, errors = process.communicate(timeout=60)
+        place.cluster.on_request = None
         assert process.returncode == code, (process.returncode, errors)
         there = place.cluster.all("jobs")
         assert len(there) < count, "it was too late"

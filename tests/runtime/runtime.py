@@ -144,7 +144,8 @@ def on_a_terminal(argv, environment, answer=None, seconds=SECONDS):
         os.kill(pid, 9)
     _, status = os.waitpid(pid, 0)
     os.close(master)
-    return os.waitstatus_to_exitcode(status), re.sub(r"\r\n", "\n", written.decode(errors="surrogateescape"))
+    # A runtime that sets the terminal to raw only after the program has written leaves two carriage returns.
+    return os.waitstatus_to_exitcode(status), re.sub(r"\r+\n", "\n", written.decode(errors="surrogateescape"))
 
 
 def remove_groups(name):
