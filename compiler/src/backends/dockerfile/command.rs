@@ -27,7 +27,7 @@ fn to_job(context: &Context<'_>) -> Utf8PathBuf {
 pub(super) fn head(job: &JobPlan, name: &str, image: &ImagePlan, context: &Context<'_>) -> Vec<String> {
     let mut head = vec![
         format!(
-            "Image `{name}` of job `{}`, written by jobc. Build it with build.sh, or by hand in this folder:",
+            "Image `{name}` of job `{}`, written by jobc. Build it with build.sh, or by hand in this directory:",
             job.name
         ),
         String::new(),

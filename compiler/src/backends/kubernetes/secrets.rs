@@ -107,11 +107,11 @@ pub(super) fn script(job: &JobPlan, to_job: &Utf8Path) -> Option<File> {
          trap 'rm -rf \"$dir\"' EXIT\n\
          trap 'exit 1' HUP INT TERM\n\
          \n\
-         # kubectl reads each file of a folder as one key.\n\
+         # kubectl reads each file of a directory as one key.\n\
          secret() {{\n\
-         \x20 name=$1 folder=$2 type=$3\n\
+         \x20 name=$1 files=$2 type=$3\n\
          \x20 shift 3\n\
-         \x20 kubectl \"$@\"{namespace} create secret generic \"$name\" --type=\"$type\" --from-file=\"$folder\" --dry-run=client -o yaml >\"$dir/$name.yaml\"\n\
+         \x20 kubectl \"$@\"{namespace} create secret generic \"$name\" --type=\"$type\" --from-file=\"$files\" --dry-run=client -o yaml >\"$dir/$name.yaml\"\n\
          \x20 kubectl \"$@\"{namespace} apply -f \"$dir/$name.yaml\"\n\
          }}\n\
          {steps}",

@@ -10,11 +10,11 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
 
-# kubectl reads each file of a folder as one key.
+# kubectl reads each file of a directory as one key.
 secret() {
-  name=$1 folder=$2 type=$3
+  name=$1 files=$2 type=$3
   shift 3
-  kubectl "$@" -n ml create secret generic "$name" --type="$type" --from-file="$folder" --dry-run=client -o yaml >"$dir/$name.yaml"
+  kubectl "$@" -n ml create secret generic "$name" --type="$type" --from-file="$files" --dry-run=client -o yaml >"$dir/$name.yaml"
   kubectl "$@" -n ml apply -f "$dir/$name.yaml"
 }
 
