@@ -3,14 +3,17 @@
 mod accelerate_config;
 mod background;
 mod card_too_small;
+mod conda_activate;
 mod cpu_image;
 mod cuda_for_card;
+mod data_path;
 mod ddp_processes;
 mod driver_for_cuda;
 mod entrypoint_misfit;
 mod env_literal;
 mod few_pids;
 mod foreign_variable;
+mod gpu_not_requested;
 mod gpu_without_memory;
 mod host_port;
 mod idle_gpu_image;
@@ -32,11 +35,13 @@ mod nccl_signal;
 mod needs_endless;
 mod needs_last;
 mod no_cuda_compiler;
-mod no_python;
+mod no_program;
 mod no_shm;
+mod nodes_alone;
 mod pipe_failure;
 mod rank_by_hand;
 mod read_only_write;
+mod result_lost;
 mod retry_one_rank;
 mod same_rank;
 mod scratch_over_disk;
@@ -71,6 +76,7 @@ pub(super) const TABLE: &[Lint] = &[
     target_policy::check,
     target_signature::check,
     launcher_alone::check,
+    nodes_alone::check,
     launcher_misfit::check,
     accelerate_config::check,
     ddp_processes::check,
@@ -95,6 +101,8 @@ pub(super) const TABLE: &[Lint] = &[
     nccl_signal::check,
     shared_write::check,
     read_only_write::check,
+    result_lost::check,
+    data_path::check,
     pipe_failure::check,
     image_cuda::check,
     image_requires::check,
@@ -106,9 +114,11 @@ pub(super) const TABLE: &[Lint] = &[
     mig_profile::check,
     target_models::check,
     idle_gpu_image::check,
+    gpu_not_requested::check,
     cpu_image::check,
     no_cuda_compiler::check,
-    no_python::check,
+    no_program::check,
+    conda_activate::check,
     visible_devices::check,
     host_port::check,
     served_port::check,

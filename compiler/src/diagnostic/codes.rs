@@ -243,9 +243,13 @@ codes! {
     NCCL_SIGNAL "J0368" "a stop signal may not reach the program";
     CHECKPOINT_OUTPUT "J0369" "the output with the checkpoints is wrong";
     STALL_RULES "J0370" "`stall` cannot be followed";
-    NO_PYTHON "J0380" "the image has no Python";
+    NO_PROGRAM "J0380" "a program is not in the image";
     VISIBLE_DEVICES "J0381" "GPUs are selected that an instance does not have";
     SERVED_PORT "J0382" "a server listens on another port than its role declares";
+    RESULT_LOST "J0383" "results are gone when the job ends";
+    CONDA_ACTIVATE "J0384" "a shell cannot activate an environment of conda";
+    DATA_PATH "J0385" "a command reads data where none is mounted";
+    GPU_NOT_REQUESTED "J0386" "a command needs a GPU that its role does not request";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
     REFUSED "J0401" "a backend cannot express a setting of the job";

@@ -85,11 +85,19 @@ fn check_label(label: &str, scope: &RoleScope<'_>, at: &Pointer, sink: &mut Sink
     let number = |port: &&PortPlan| label.parse() == Ok(port.number);
     let by_number = scope.ports().iter().find(number).map(|port| port.label.as_str());
     let near = suggest::nearest(label, labels()).or(by_number).or_else(|| of_http(label, labels()));
-    sink.push(match near {
-        Some(near) => diagnostic.suggest_value(at, label, near),
-        None => diagnostic.at(at, "").note(format!(
-            "its ports are {}; add it as `resources: {{ports: {{{label}: 8080}}}}`",
-            suggest::list(labels())
-        )),
-    });
+    if let Some(near) = near {
+        sink.push(diagnostic.suggest_value(at, label, near));
+        return;
+    }
+    let known = match labels().next() {
+        Some(_) => format!("its ports are {}", suggest::list(labels())),
+        None => "it declares none".to_owned(),
+    };
+    let (add, name) = match label.parse::<u16>() {
+        Ok(number) => (format!("http: {number}"), ", and name it by its label, `http`"),
+        Err(_) => (format!("{label}: 8080"), ""),
+    };
+    sink.push(
+        diagnostic.at(at, "").note(format!("{known}; add it as `resources: {{ports: {{{add}}}}}`{name}")),
+    );
 }

@@ -7,7 +7,7 @@ use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 /// Flags whose value a program writes to.
-const OUTPUT_FLAGS: [&str; 16] = [
+pub(super) const OUTPUT_FLAGS: [&str; 16] = [
     "--output",
     "--output-dir",
     "--output-path",
