@@ -38,6 +38,7 @@ mod no_cuda_compiler;
 mod no_program;
 mod no_shm;
 mod nodes_alone;
+mod peer_at_localhost;
 mod pipe_failure;
 mod rank_by_hand;
 mod read_only_write;
@@ -122,6 +123,7 @@ pub(super) const TABLE: &[Lint] = &[
     visible_devices::check,
     host_port::check,
     served_port::check,
+    peer_at_localhost::check,
     mutable_tag::check,
     unpinned_package::check,
     needs_endless::check,

@@ -250,6 +250,7 @@ codes! {
     CONDA_ACTIVATE "J0384" "a shell cannot activate an environment of conda";
     DATA_PATH "J0385" "a command reads data where none is mounted";
     GPU_NOT_REQUESTED "J0386" "a command needs a GPU that its role does not request";
+    PEER_AT_LOCALHOST "J0387" "another role is looked for at the own address";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
     REFUSED "J0401" "a backend cannot express a setting of the job";
