@@ -35,9 +35,31 @@ const READERS: [&str; 1] = ["tensorboard"];
 /// Programs that write to the last of their arguments.
 const WRITE_LAST: [&str; 6] = ["cp", "mv", "rsync", "install", "ln", "scp"];
 
-/// Warns where a path of the command is below data without `writable: true`.
+/// Variables with the directory to which a program downloads.
+const CACHES: [&str; 6] =
+    ["HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "TRANSFORMERS_CACHE", "TORCH_HOME", "XDG_CACHE_HOME"];
+
+/// Variables that keep Hugging Face's programs from downloads.
+const OFFLINE: [&str; 2] = ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"];
+
+/// Warns where a path of the command, or a cache, is below data without `writable: true`.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in view.roles.iter().filter(|role| !role.plan.mounts.is_empty()) {
+        let offline = OFFLINE.iter().any(|name| role.plan.env.contains_key(*name));
+        let mut caches = CACHES.into_iter().filter(|_| !offline);
+        let cache = caches.find_map(|name| Some((name, volume(view, role, role.constant(name)?)?)));
+        if let Some((name, volume)) = cache {
+            let message =
+                format!("`{name}` of role `{}` is in `{volume}`, which is read-only", role.plan.name);
+            let at = jobc_schema::Pointer::ROOT.keys(["data", volume]);
+            sink.push(
+                Diagnostic::warning(codes::READ_ONLY_WRITE, message)
+                    .at(&role.env_at(name), "")
+                    .at(&at, "read-only without `writable: true`")
+                    .note("a download fails there; where all is there already, set `HF_HUB_OFFLINE: \"1\"`")
+                    .set(&at.key("writable"), true),
+            );
+        }
         let Some((command, path, volume)) = role.commands.iter().find_map(|command| {
             let mut paths = targets(command).into_iter();
             paths.find_map(|path| Some((command, path, volume(view, role, path)?)))
