@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit_text;
 use crate::time::Time;
-use crate::verdict::{Facts, Judgment, judge};
+use crate::verdict::{Facts, Judgment, NodeFault, judge};
 
 /// A task and its attempts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -173,7 +173,13 @@ impl TaskStatus {
 
     /// With the verdict on an attempt that has succeeded or failed, by its end and the place's word for it.
     #[must_use]
-    pub fn judged(mut self, word: Option<&str>) -> Self {
+    pub fn judged(self, word: Option<&str>) -> Self {
+        self.judged_with(word, None)
+    }
+
+    /// The same with a fault of a device that the place knows.
+    #[must_use]
+    pub fn judged_with(mut self, word: Option<&str>, fault: Option<NodeFault>) -> Self {
         if self.verdict.is_none() && matches!(self.state, TaskState::Succeeded | TaskState::Failed) {
             self.verdict = Some(judge(&Facts {
                 exit_code: self.exit_code,
@@ -181,6 +187,7 @@ impl TaskStatus {
                 reason: self.reason.clone(),
                 word: word.map(str::to_owned),
                 oom_kills: self.oom_kills,
+                fault,
                 ..Facts::default()
             }));
         }

@@ -32,13 +32,15 @@ pub enum StallSign {
     Io,
     /// It uses no CPU time.
     Cpu,
+    /// Its GPUs are used all the time and draw little power, as while they wait in a collective.
+    Gpu,
     /// NCCL reports that ranks have lost each other, by its RAS service.
     Nccl,
 }
 
 impl StallSign {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Logs, Self::Io, Self::Cpu, Self::Nccl];
+    pub const ALL: [Self; 5] = [Self::Logs, Self::Io, Self::Cpu, Self::Gpu, Self::Nccl];
 
     /// As text: `no log line`.
     pub fn describe(self) -> &'static str {
@@ -46,6 +48,7 @@ impl StallSign {
             Self::Logs => "no log line",
             Self::Io => "no I/O",
             Self::Cpu => "no CPU time",
+            Self::Gpu => "GPUs at full use with low power",
             Self::Nccl => "NCCL has lost ranks",
         }
     }

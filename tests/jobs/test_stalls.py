@@ -3,11 +3,12 @@
 import json
 import os
 import time
+from pathlib import Path
 
 import pytest
 
 from command_line import SECONDS, run_roles
-from gang import gang
+from gang import gang, wrote
 
 pytestmark = [pytest.mark.isolated, pytest.mark.duration(40)]
 everybody = pytest.mark.accounts("root", slow="range")
@@ -35,6 +36,26 @@ print("end", flush=True)
 """
 
 
+# What PyTorch does: a pipe for each rank, and a dump when something is written to it.
+RECORDER = r"""
+import os, threading, time
+rank, pipe, dump = os.environ["RANK"], os.environ["TORCH_NCCL_DEBUG_INFO_PIPE_FILE"], os.environ["TORCH_FR_DUMP_TEMP_FILE"]
+os.makedirs(os.path.dirname(dump), exist_ok=True)
+path = pipe + rank + ".pipe"
+os.mkfifo(path, 0o666)
+reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+def watch():
+    while True:
+        time.sleep(1)
+        if os.read(reader, 128):
+            with open(dump + rank, "wb") as file:
+                file.write(b"collectives of rank " + rank.encode())
+threading.Thread(target=watch, daemon=True).start()
+print("step 1", flush=True)
+time.sleep(600)
+"""
+
+
 def begun(jobs, name, roles, **more):
     path = jobs.directory / f"{name}.json"
     path.write_text(json.dumps({"version": 1, "name": name, "image": "host", "roles": roles, **more}))
@@ -44,13 +65,6 @@ def begun(jobs, name, roles, **more):
 def stalls(jobs, name):
     lines = jobs.call("events", "--format", "json", name).stdout.splitlines()
     return [event for event in map(json.loads, lines) if event["event"] == "stalled"]
-
-
-def wrote(fault, task, why):
-    """A row of the table in docs/guides/operate.md."""
-    if path := os.environ.get("WROTE"):
-        with open(path, "a") as rows:
-            rows.write(f"| {fault} | `{task}` | stall | {why} | |\n")
 
 
 @everybody
@@ -72,7 +86,7 @@ def test_the_rank_that_stopped_first_is_named(all_jobs, fault):
     with open(event["detail"]["file"]) as file:
         kept = file.read()
     assert kept.index("== rank-2") < kept.index("== rank-0") and kept.count("state ") >= 4, kept
-    wrote(fault, "rank-2", "; ".join(verdict["evidence"]))
+    wrote(fault, "rank-2", verdict)
     all_jobs.call("rm", "--force", name)
 
 
@@ -96,7 +110,7 @@ def test_a_slow_rank_is_reported_and_goes_on(all_jobs):
     [event] = stalls(all_jobs, "stall-slow")
     assert event["task"] == "rank-2" and event["detail"]["action"] == "report", event
     assert any("rank-2 makes no progress" in note for note in all_jobs.record("stall-slow")["notes"])
-    wrote("slow rank", "rank-2", event["detail"]["why"])
+    wrote("slow rank", "rank-2", {"kind": "success", "evidence": [event["detail"]["why"]]})
     all_jobs.call("rm", "--force", "stall-slow")
 
 
@@ -132,6 +146,21 @@ def test_nccl_is_asked_in_the_network_of_a_task_that_computes(all_jobs):
         with open(event["detail"]["file"]) as file:
             assert "rank 2 has launched 17 operations" in file.read(), event
         all_jobs.call("rm", "--force", name)
+
+
+def test_dumps_of_the_flight_recorder_are_kept(all_jobs):
+    """The ranks are asked for them before they are ended."""
+    role = {"run": ["python3", "-uc", RECORDER], "instances": 2, "grace_period": "1s",
+            "env": {"RANK": "${{ instance.index }}", "TORCH_NCCL_DEBUG_INFO_PIPE_FILE": "/tmp/fr_pipe_", "TORCH_FR_DUMP_TEMP_FILE": "/tmp/fr/comm_lib_trace_rank_"}}
+    run = begun(all_jobs, "stall-recorder", {"main": role}, stall={"after": "3s", "action": "fail"})
+    text, _ = run.communicate(timeout=60)
+    assert run.returncode == 1, text
+    [event] = stalls(all_jobs, "stall-recorder")
+    report = Path(event["detail"]["file"])
+    kept = {path.name: path.read_text() for path in report.with_suffix("").iterdir()}
+    assert kept == {f"comm_lib_trace_rank_{rank}": f"collectives of rank {rank}" for rank in (0, 1)}, kept
+    assert f"rank 0: /tmp/fr/comm_lib_trace_rank_0, written 0 s ago: {report.with_suffix('')}/comm_lib_trace_rank_0" in report.read_text(), report.read_text()
+    all_jobs.call("rm", "--force", "stall-recorder")
 
 
 def test_a_paused_job_does_not_stall(all_jobs):

@@ -6,36 +6,14 @@ docs/guides/operate.md has a table of what was said for each; `WROTE=FILE` write
 import json
 import os
 import time
-from pathlib import Path
 
 import pytest
 
 from command_line import SECONDS, run_roles
-from gang import gang
+from gang import FAULTS, fits, gang, wrote
 
 pytestmark = [pytest.mark.isolated, pytest.mark.duration(30)]
 everybody = pytest.mark.accounts("root", slow="range")
-
-# What rank 2 does, the verdict, a part of the evidence, a part of the next step.
-FAULTS = {
-    "missing module": ("import not_there", "user error", "No module named 'not_there'", "image.python.packages"),
-    "crash": ("os.kill(os.getpid(), signal.SIGSEGV)", "user error", "SIGSEGV", "PYTHONFAULTHANDLER"),
-    "killed by a stranger": ("os.kill(os.getpid(), signal.SIGKILL)", "infrastructure", "SIGKILL", "find who killed it"),
-    "GPU out of memory": (
-        "raise RuntimeError('CUDA out of memory. Tried to allocate 20.00 GiB')", "out of memory", "20.00 GiB", "smaller batches",
-    ),
-    "bad GPU": (
-        "raise RuntimeError('CUDA error: uncorrectable ECC error encountered')", "node", "uncorrectable ECC", "drained",
-    ),
-    "full disk": ("raise OSError(28, 'No space left on device', '/data/x')", "node", "No space left on device", "free space"),
-    "no permission": ("open('/etc/shadow') if os.getuid() else (_ for _ in ()).throw(PermissionError(13, 'Permission denied'))",
-                      "user error", "Permission denied", "owner and mode"),
-    "collective timeout": (
-        "print('[E] [Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3)', flush=True); os.abort()",
-        "stall", "Watchdog caught", "did not join",
-    ),
-    "own exit code": ("os._exit(3)", "user error", "exit 3", None),
-}
 
 
 def end_of(jobs, name, roles, code=1, end=r"failed: .*", **more):
@@ -51,23 +29,13 @@ def end_of(jobs, name, roles, code=1, end=r"failed: .*", **more):
     return verdict, seconds, record
 
 
-def wrote(fault, task, verdict):
-    """A row of the table in docs/guides/operate.md."""
-    if path := os.environ.get("WROTE"):
-        with Path(path).open("a") as rows:
-            evidence = "; ".join(verdict["evidence"])
-            rows.write(f"| {fault} | `{task}` | {verdict['kind']} | {evidence} | {verdict.get('next', '')} |\n")
-
-
 @everybody
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_faulty_rank_of_a_gang_is_named(all_jobs, fault):
-    what, kind, evidence, step = FAULTS[fault]
     name = "verdict-" + fault.lower().replace(" ", "-")
-    verdict, _, record = end_of(all_jobs, name, gang(what), distributed={"framework": "ddp", "roles": ["rank"]})
+    verdict, _, record = end_of(all_jobs, name, gang(FAULTS[fault][0]), distributed={"framework": "ddp", "roles": ["rank"]})
     assert record["end"]["task"] == "rank-2", record["end"]
-    assert verdict["kind"] == kind and evidence in "; ".join(verdict["evidence"]), verdict
-    assert (step or "") in verdict.get("next", "") and (step is None) == ("next" not in verdict), verdict
+    fits(verdict, fault)
     wrote(fault, "rank-2", verdict)
 
 

@@ -26,6 +26,15 @@ pub enum Cut {
     Preempted,
 }
 
+/// A fault of a device of the node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeFault {
+    /// The device and what happened: `GPU 2: XID 79: it has fallen off the bus`.
+    pub what: String,
+    /// What to do next.
+    pub next: String,
+}
+
 /// What is known of an ended attempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -41,6 +50,8 @@ pub struct Facts {
     pub oom_kills: u64,
     /// Why jobc ended it, if it did.
     pub cut: Option<Cut>,
+    /// What happened to a device of it meanwhile.
+    pub fault: Option<NodeFault>,
     /// It has GPUs.
     pub has_gpus: bool,
     /// Its program did not run.
@@ -50,7 +61,7 @@ pub struct Facts {
 }
 
 /// Judges an ended attempt. The first of these that is known decides: what jobc did, a success, the kernel's counters,
-/// the place's word, a known line of the log, the signal, the exit code.
+/// the place's word, a fault of a device, a known line of the log, the signal, the exit code.
 pub fn judge(facts: &Facts) -> Judgment {
     let mut evidence: Vec<String> = facts.reason.clone().into_iter().collect();
     let end = exit_text::describe(facts.exit_code, facts.signal.as_deref(), None);
@@ -78,6 +89,10 @@ pub fn judge(facts: &Facts) -> Judgment {
         evidence.retain(|text| facts.word.as_ref() != Some(text));
         evidence.insert(0, facts.word.clone().unwrap_or_default());
         return by(*verdict, evidence, next);
+    }
+    if let Some(NodeFault { what, next }) = &facts.fault {
+        evidence.push(what.clone());
+        return by(Verdict::Node, evidence, next);
     }
     if let Some((Sentence { verdict, next, .. }, line)) =
         known::sentence(&facts.lines, facts.exit_code, facts.has_gpus)

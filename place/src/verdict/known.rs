@@ -13,6 +13,20 @@ struct Known {
     /// The cause before its consequences: the first entry that fits a line decides.
     sentences: Vec<Sentence>,
     words: Vec<PlaceWord>,
+    xids: Vec<Xid>,
+}
+
+/// An error of NVIDIA's driver, by its number (docs.nvidia.com, "XID Errors").
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Xid {
+    #[serde(rename = "xid")]
+    number: u64,
+    /// What it means of the GPU.
+    what: String,
+    /// What to do if the node is at fault; of the others, the program may be.
+    #[serde(default)]
+    next: Option<String>,
 }
 
 /// A sentence of a program, library or tool.
@@ -73,9 +87,27 @@ pub(super) fn word(word: &str) -> Option<&'static PlaceWord> {
     KNOWN.words.iter().find(|known| known.text == word)
 }
 
+/// An error of a GPU by its number, and what to do if the node is at fault for it.
+pub fn xid(number: u64) -> (String, Option<&'static str>) {
+    let known = KNOWN.xids.iter().find(|known| known.number == number);
+    let what = known.map(|known| format!(": {}", known.what)).unwrap_or_default();
+    (format!("XID {number}{what}"), known.and_then(|known| known.next.as_deref()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_of_a_gpu_says_whose_it_is() {
+        assert_eq!(xid(31).1, None);
+        let (what, next) = xid(79);
+        assert_eq!(what, "XID 79: it has fallen off the bus");
+        assert!(next.is_some_and(|next| next.starts_with("have the node")));
+        assert_eq!(xid(9999), ("XID 9999".to_owned(), None));
+        let numbers: Vec<u64> = KNOWN.xids.iter().map(|known| known.number).collect();
+        assert!(numbers.is_sorted_by(|one, other| one < other), "{numbers:?}");
+    }
 
     #[test]
     fn no_sentence_is_hidden_by_one_before_it() {

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use jobc_nvml::{Card, NVML_ERROR_EXIT_CODE, NvmlReport};
 use jobc_schema::gpu::Vendor;
 
-pub use jobc_nvml::UsageSample;
+pub use jobc_nvml::{CardHealth, UsageSample};
 pub use recent::Freshness;
 use serde_json::Value;
 

@@ -88,6 +88,11 @@ impl Admission {
         Ok(Self { ledger, rules, entry })
     }
 
+    /// Writes the entry anew if it was removed by another; nothing if it is there.
+    pub fn restore(&mut self) -> Option<Result<()>> {
+        self.ledger.restore(&mut self.entry)
+    }
+
     /// The resources that the job claims.
     pub fn claim(&self) -> &Claim {
         &self.entry.claim

@@ -89,6 +89,12 @@ pub enum Kind {
     /// A task or the job ended: `exit_code`, `explanation`. Of a task also its `signal`, whether it was `stopped`, and
     /// `ends_job` if its end decides that of the job. The `verdict` has `kind`, `evidence` and `next`.
     Ended,
+    /// Something is wrong with a GPU of a task: `gpu`, `what`, and `xid` if the driver reports an error by its number.
+    GpuFault,
+    /// The clock of the host was set: by how many `seconds`.
+    ClockSet,
+    /// Its entry in the ledger was gone, so that other jobs could take its resources; it is `restored` or `why` not.
+    ClaimLost,
     /// No GPU of the job was used for long: `percent`, `seconds`, and the `action`.
     Idle,
     /// A notice was sent: `on` which event, `to` whom, and the `error` if it failed.

@@ -5,6 +5,7 @@
 //! would cost more than a thousandth of a CPU, and appends what has changed to `samples.jsonl`, a [`Sample`] a line.
 //! That file stays small: the longer a job runs, the further apart are the samples that are kept ([`SampleFile`]).
 
+mod faults;
 mod gpu;
 mod live;
 mod processes;
@@ -12,6 +13,7 @@ mod sample;
 mod sample_file;
 mod sampler;
 
+pub use faults::{GpuActivity, GpuFault};
 pub use live::LiveUsage;
 pub use sample::Sample;
 pub use sample_file::SampleFile;

@@ -2,12 +2,15 @@
 //!
 //! A task that is quiet in one way may be well: a long computation prints nothing, and data that is loaded needs no CPU.
 //! So two signs are needed, and what can be seen of the task must not contradict them. NCCL's own report stands for
-//! itself: ranks that wait for a peer compute all the time.
+//! itself: ranks that wait for a peer compute all the time. So do GPUs that are used all the time and draw little power:
+//! the program that waits for them may compute. GPUs that work contradict all other signs.
 //!
 //! [`Watch`] decides, by a clock that stops while the job is frozen; [`examine`] reads what the record keeps.
 
 pub(crate) mod examine;
+mod flight_recorder;
 mod ras;
+mod sockets;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,6 +20,7 @@ use jobc_schema::plan::StallPlan;
 use jobc_schema::stall::StallSign;
 
 use crate::lifecycle::TaskNumber;
+use crate::metrics::GpuActivity;
 
 /// Less I/O than this in a second is none: what a runtime does by itself.
 const MIN_BYTES_PER_SECOND: u64 = 1024;
@@ -41,6 +45,10 @@ struct WatchedTask {
     line: Duration,
     io: Option<Duration>,
     cpu: Option<Duration>,
+    /// Since when its GPUs wait in a kernel.
+    gpu_spins: Option<Duration>,
+    /// When its GPUs were last seen at work.
+    gpu_worked: Option<Duration>,
     /// The counters at the last look, and when.
     last: Option<(Duration, Counters)>,
     /// When NCCL was asked last.
@@ -60,13 +68,15 @@ pub(crate) struct Counters {
     pub(crate) disk_bytes: Option<u64>,
     /// Bytes of its processes and of its network, which are read only of tasks that print nothing.
     pub(crate) other_bytes: Option<u64>,
+    /// What its GPUs do.
+    pub(crate) gpu: Option<GpuActivity>,
 }
 
 impl Counters {
     /// The counters in a sample.
-    pub(crate) fn of(usage: &Usage, other_bytes: Option<u64>) -> Self {
+    pub(crate) fn of(usage: &Usage, other_bytes: Option<u64>, gpu: Option<GpuActivity>) -> Self {
         let disk_bytes = usage.read_bytes.map(|read| read + usage.written_bytes.unwrap_or(0));
-        Self { cpu_usec: usage.cpu_usec, disk_bytes, other_bytes }
+        Self { cpu_usec: usage.cpu_usec, disk_bytes, other_bytes, gpu }
     }
 }
 
@@ -88,6 +98,8 @@ impl Watch {
             line: now,
             io: None,
             cpu: None,
+            gpu_spins: None,
+            gpu_worked: None,
             last: None,
             asked: None,
             nccl: false,
@@ -117,6 +129,11 @@ impl Watch {
     /// The counters of a task now.
     pub(crate) fn counted(&mut self, task: TaskNumber, counters: Counters, now: Duration) {
         let Some(task) = self.tasks.get_mut(&task) else { return };
+        match counters.gpu {
+            Some(GpuActivity::Spins) => _ = task.gpu_spins.get_or_insert(now),
+            Some(GpuActivity::Works) => (task.gpu_spins, task.gpu_worked) = (None, Some(now)),
+            Some(GpuActivity::Idle) | None => task.gpu_spins = None,
+        }
         let Some((since, last)) = task.last.replace((now, counters)) else {
             task.io = counters.disk_bytes.or(counters.other_bytes).map(|_| now);
             task.cpu = counters.cpu_usec.map(|_| now);
@@ -147,7 +164,7 @@ impl Watch {
             task.line = now;
             task.io = task.io.map(|_| now);
             task.cpu = task.cpu.map(|_| now);
-            task.last = None;
+            (task.gpu_spins, task.last) = (None, None);
         }
     }
 
@@ -189,7 +206,7 @@ impl Watch {
         let mut found = vec![];
         for (&number, task) in self.tasks.iter_mut().filter(|(_, task)| !task.is_reported) {
             let signs = task.signs_at(now);
-            if task.is_stalled(&signs) {
+            if task.is_stalled(&signs, now) {
                 found.push(Finding::Stalled(number, signs));
             } else if task.asks_nccl(now) {
                 task.asked = Some(now);
@@ -207,6 +224,7 @@ impl WatchedTask {
             StallSign::Logs => Some(self.line),
             StallSign::Io => self.io,
             StallSign::Cpu => self.cpu,
+            StallSign::Gpu => self.gpu_spins,
             StallSign::Nccl => self.nccl.then_some(self.line),
         }
     }
@@ -218,13 +236,19 @@ impl WatchedTask {
         self.signs.iter().copied().filter(is_shown).collect()
     }
 
-    /// Whether these signs are enough: two of them, and what is at work is explained by NCCL.
-    fn is_stalled(&self, signs: &[StallSign]) -> bool {
-        let is_at_work = |sign: &&StallSign| {
-            **sign != StallSign::Nccl && self.since(**sign).is_some() && !signs.contains(sign)
+    /// Whether these signs are enough: two of them, and what is at work is explained by NCCL, or the CPU by the GPUs.
+    fn is_stalled(&self, signs: &[StallSign], now: Duration) -> bool {
+        let shows = |sign: StallSign| signs.contains(&sign);
+        let is_explained = |sign: StallSign| match sign {
+            StallSign::Nccl | StallSign::Gpu => true,
+            StallSign::Cpu => shows(StallSign::Gpu),
+            StallSign::Logs | StallSign::Io => false,
         };
+        let is_at_work = |sign: StallSign| !is_explained(sign) && self.since(sign).is_some() && !shows(sign);
+        let gpus_work = self.signs.contains(&StallSign::Gpu)
+            && self.gpu_worked.is_some_and(|at| now.saturating_sub(at) < self.after);
         signs.len() >= 2
-            && (signs.contains(&StallSign::Nccl) || !self.signs.iter().any(|sign| is_at_work(&sign)))
+            && (shows(StallSign::Nccl) || !gpus_work && !self.signs.iter().any(|sign| is_at_work(*sign)))
     }
 
     /// Whether NCCL is to be asked: nothing was printed, and it was not asked for a while.

@@ -17,6 +17,7 @@ mod initial_record;
 mod journal;
 mod mailbox;
 mod message;
+mod node_faults;
 mod numbers;
 pub mod on_nodes;
 mod open_files;
@@ -84,6 +85,7 @@ use jobc_sys::write_atomic::Durability;
 use journal::Journal;
 pub use mailbox::{Mailbox, Sender};
 use message::{Message, PreparedHost};
+use node_faults::NodeFaults;
 use poll::{EventSource, Poll};
 use rendezvous::RendezvousWatch;
 use spawner::{ContainerSpawner, Spawner, TaskSpawner};
@@ -158,6 +160,7 @@ struct Supervisor {
     sampler: Sampler,
     /// Whether tasks make progress.
     stalls: Stalls,
+    node_faults: NodeFaults,
     /// The buffer for tasks' output.
     buffer: Vec<u8>,
     /// The thread that prepares the job.
@@ -319,6 +322,7 @@ impl Supervisor {
             partial_lines: BTreeMap::new(),
             sampler,
             stalls: Stalls::default(),
+            node_faults: NodeFaults::default(),
             buffer: vec![0; 65536],
             preparation: None,
             prepared: None,
@@ -450,6 +454,7 @@ impl Supervisor {
         {
             self.journal.note(format!("samples are lost: {error}"));
         }
+        self.look_at_node();
         self.look_at_idle_gpus();
         for (id, kills) in self.sampler.take_oom_kills() {
             if let Some(task) = self.lifecycle.tasks().iter().position(|task| task.id == id) {

@@ -16,6 +16,13 @@ fn word(code: u8, word: &str) -> Facts {
     Facts { reason: Some(word.to_owned()), word: Some(word.to_owned()), ..exit(code) }
 }
 
+fn lost() -> NodeFault {
+    NodeFault {
+        what: "GPU 2: XID 79: it has fallen off the bus".to_owned(),
+        next: "have it drained".to_owned(),
+    }
+}
+
 fn cut(cut: Cut, why: &str) -> Facts {
     Facts { cut: Some(cut), reason: Some(why.to_owned()), ..signal("SIGTERM", 143) }
 }
@@ -33,6 +40,13 @@ fn each_end_has_a_verdict() {
         (exit(143), Verdict::Infrastructure, "exit 143: a command was killed by SIGTERM"),
         // A program's own codes, though above 128.
         (exit(200), Verdict::UserError, "exit 200"),
+        (
+            // Whatever the program prints then.
+            Facts { fault: Some(lost()), ..said(1, &["CUDA out of memory", "SyntaxError: x"]) },
+            Verdict::Node,
+            "exit 1 | GPU 2: XID 79: it has fallen off the bus",
+        ),
+        (Facts { fault: Some(lost()), ..exit(0) }, Verdict::Success, ""),
         (
             Facts { reason: Some(oom.to_owned()), oom_kills: 1, ..signal("SIGKILL", 137) },
             Verdict::OutOfMemory,

@@ -5,6 +5,7 @@
 //! queries and the types of that line. The process is `jobc` itself or the program `jobc-nvml`: a statically linked
 //! `jobc` cannot load a library that needs another C library; this small program is linked dynamically and can.
 
+mod health;
 mod query;
 mod report;
 mod watch;
@@ -14,7 +15,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-pub use report::{Card, CardState, Mig, MigDevice, NVML_ERROR_EXIT_CODE, NvmlReport, Process, UsageSample};
+pub use report::{
+    Card, CardHealth, CardState, Mig, MigDevice, NVML_ERROR_EXIT_CODE, NvmlReport, Process, UsageSample,
+};
 
 /// Loads the first of these files that is NVML, and makes all queries.
 ///

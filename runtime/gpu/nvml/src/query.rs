@@ -15,6 +15,7 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::{PciInfo, ProcessInfo};
 use nvml_wrapper::{Device, Nvml};
 
+use crate::health::Watched;
 use crate::report::{Card, CardState, Mig, MigDevice, NvmlReport, Process, UsageSample};
 
 /// The maximum number of NVLinks to query per card; the library ends the list earlier.
@@ -229,8 +230,8 @@ fn brand_name(brand: Brand) -> &'static str {
 }
 
 /// Values that change all the time.
-pub(crate) fn usage_sample(nvml: &Nvml) -> UsageSample {
-    let mut moment = UsageSample::default();
+pub(crate) fn usage_sample(nvml: &Nvml, watched: &Watched<'_>) -> UsageSample {
+    let mut moment = UsageSample { health: watched.sample(nvml), ..UsageSample::default() };
     for device in (0..nvml.device_count().unwrap_or(0)).filter_map(|index| nvml.device_by_index(index).ok()) {
         let Ok(uuid) = device.uuid() else { continue };
         let busy = device.utilization_rates().ok().and_then(|rates| u8::try_from(rates.gpu).ok());

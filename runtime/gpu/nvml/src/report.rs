@@ -126,4 +126,27 @@ pub struct UsageSample {
     pub busy: Vec<(String, Option<u8>)>,
     /// A process, the UUID of its card, and the bytes of it that it has.
     pub processes: Vec<(u32, String, Option<u64>)>,
+    /// Each card's UUID and what may be wrong with it; an older program does not say.
+    #[serde(default)]
+    pub health: Vec<(String, CardHealth)>,
+}
+
+/// What may be wrong with a card. Values that the card or the driver does not report are absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CardHealth {
+    /// NVML's number of it.
+    pub index: u32,
+    /// The errors that the driver has reported since the last sample, by their numbers in NVIDIA's list (XID).
+    pub xids: Vec<u64>,
+    /// Errors of its memory that could not be corrected, since the driver was loaded.
+    pub ecc_errors: Option<u64>,
+    /// Errors of its NVLinks, since the driver was loaded.
+    pub nvlink_errors: Option<u64>,
+    /// Why its clocks are reduced, but for the usual power limit.
+    pub slowdown: Option<String>,
+    /// Power draw in milliwatts.
+    pub power: Option<u32>,
+    /// The limit of the power draw in milliwatts.
+    pub power_limit: Option<u32>,
 }

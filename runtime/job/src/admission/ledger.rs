@@ -17,12 +17,12 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::devices::DeviceLocks;
+use super::devices::{DeviceLocks, LockError, lock_devices};
 use crate::directory::JobDirectories;
 use crate::record::Claim;
 use jobc_gpu::demand::Demands;
 use jobc_gpu::lease::GpuLease;
-use jobc_sys::error::{Error, Result};
+use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::JobId;
 use jobc_sys::write_atomic::{AtomicFile, Durability};
 
@@ -273,6 +273,40 @@ impl Ledger {
         }
         entry.state = standing;
         answer
+    }
+
+    /// Writes an entry anew whose file was removed by another; nothing if it is there.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written, or another job has a device of it meanwhile.
+    pub(super) fn restore(&self, entry: &mut Entry) -> Option<Result<()>> {
+        let path = entry.file.as_ref()?.path.clone();
+        if path.symlink_metadata().is_ok() {
+            return None;
+        }
+        // Its locks may be on files that nothing finds, or still hold.
+        if let Some(mut gone) = entry.file.take() {
+            gone.path = PathBuf::new();
+        }
+        Some(self.write_again(entry, path))
+    }
+
+    fn write_again(&self, entry: &mut Entry, path: PathBuf) -> Result<()> {
+        create_world_writable(&self.directory)
+            .map_err(|errno| Error::system(format!("make `{}`", self.directory.display()), errno))?;
+        let _locked = self.lock()?;
+        let devices = lock_devices(&self.directory, &entry.claim.leased).map_err(|error| match error {
+            LockError::Taken(device) => {
+                Error::new(Kind::State, format!("another job has taken GPU {}", device.gpu))
+            }
+            LockError::Failed(error) => error,
+        })?;
+        let (id, claim, demands) = (entry.id.clone(), entry.claim.clone(), entry.demands.clone());
+        let content = Content { id, ticket: entry.ticket, claim, demands, past: entry.past };
+        let locked = write(&path, &content)?;
+        entry.file = Some(EntryFile { path, _locked: locked, _devices: devices });
+        Ok(())
     }
 
     /// Chooses ports that no job and no other command has, and reserves them; none if no port was chosen.

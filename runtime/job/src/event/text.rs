@@ -50,6 +50,13 @@ pub fn describe(event: &Event) -> String {
                 detail["verdict"]["kind"].as_str().filter(|kind| *kind != Verdict::Success.as_str());
             listed(vec![end, verdict.map(|kind| format!("verdict: {kind}"))])
         }
+        Kind::GpuFault => [text("gpu"), text("what")].into_iter().flatten().collect::<Vec<_>>().join(": "),
+        Kind::ClockSet => {
+            let seconds = detail["seconds"].as_i64().unwrap_or_default();
+            let by = Seconds(seconds.unsigned_abs());
+            format!("the clock of this host was set {} by {by}", if seconds < 0 { "back" } else { "forward" })
+        }
+        Kind::ClaimLost => text("why").unwrap_or_else(|| "its claim was written anew".to_owned()),
         Kind::Idle => {
             let seconds = number("seconds").map(|seconds| format!("for {}", Seconds(seconds)));
             let below = number("percent").map(|percent| format!("its GPUs were used less than {percent} %"));

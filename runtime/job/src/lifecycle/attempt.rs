@@ -163,6 +163,7 @@ impl Lifecycle {
                 word: None,
                 oom_kills: seen.oom_kills,
                 cut,
+                fault: seen.fault,
                 has_gpus: self.roles[task.role].has_gpus,
                 is_unstarted: unstarted,
                 lines: seen.lines,

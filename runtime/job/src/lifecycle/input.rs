@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use super::task::TaskNumber;
 use jobc_container::process::Exit;
+use jobc_place::verdict::NodeFault;
 
 /// What was seen of an attempt, for the verdict on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttemptFacts {
     /// Processes of it that the kernel killed for lack of memory.
     pub oom_kills: u64,
+    /// What happened to a GPU of it.
+    pub fault: Option<NodeFault>,
     /// The last lines of its log, the oldest first; not needed of a success.
     pub lines: Vec<String>,
 }

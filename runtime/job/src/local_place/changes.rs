@@ -34,7 +34,7 @@ fn text(event: &Event) -> Option<String> {
         Kind::NotReady => format!("not ready: {what}"),
         Kind::Retried => format!("runs again: {what}"),
         Kind::NetworkChanged => format!("the network changed: {what}"),
-        Kind::OomKilled => what,
+        Kind::OomKilled | Kind::GpuFault | Kind::ClockSet => what,
         Kind::Paused => "paused".to_owned(),
         Kind::Suspended => "suspended".to_owned(),
         Kind::Resumed => "resumed".to_owned(),

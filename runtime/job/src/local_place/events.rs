@@ -38,6 +38,9 @@ pub(crate) fn read(
     }
 }
 
+const WARNINGS: [Kind; 5] =
+    [Kind::NotReady, Kind::OomKilled, Kind::GpuFault, Kind::ClockSet, Kind::ClaimLost];
+
 fn shown(event: &event::Event) -> Event {
     let word = serde_json::to_value(event.event).ok();
     let has_failed = event.detail["exit_code"].as_u64().is_some_and(|code| code != 0);
@@ -46,7 +49,7 @@ fn shown(event: &event::Event) -> Event {
         event: word.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned(),
         task: event.task.as_ref().map(ToString::to_string),
         attempt: event.attempt,
-        is_warning: has_failed || matches!(event.event, Kind::NotReady | Kind::OomKilled),
+        is_warning: has_failed || WARNINGS.contains(&event.event),
         message: event::describe(event),
         detail: event.detail.clone(),
         ..Event::default()

@@ -11,6 +11,7 @@ use jobc_gpu::lease::{Sharing, Slot};
 use jobc_gpu::nvml::UsageSample;
 use jobc_place::usage::{GpuUse, MpsUse};
 
+use super::faults::{self, GpuActivity, GpuFault};
 use jobc_gpu::Host;
 use jobc_gpu::nvml::watch::NvmlWatch;
 
@@ -26,6 +27,12 @@ const FIRST_QUERIES: Duration = Duration::from_secs(15);
 /// How long to wait for an answer.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long to wait for an answer when a task has ended.
+const LAST_ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// How often to wait for one: the tasks of a gang end together.
+const LAST_ANSWER_INTERVAL: Duration = Duration::from_secs(2);
+
 /// Consecutive failures after which queries stop.
 const MAX_FAILURES: u32 = 3;
 
@@ -37,8 +44,11 @@ pub(super) struct GpuMonitor {
     query_sent: Option<Instant>,
     next: Instant,
     often_until: Instant,
+    next_at_end: Instant,
     failures: u32,
     latest: UsageSample,
+    /// What happened to GPUs since it was taken last.
+    faults: Vec<GpuFault>,
     /// How many slices of each GPU jobs have.
     slices: BTreeMap<String, u32>,
 }
@@ -52,8 +62,10 @@ impl GpuMonitor {
             query_sent: None,
             next: Instant::now(),
             often_until: Instant::now(),
+            next_at_end: Instant::now(),
             failures: 0,
             latest: UsageSample::default(),
+            faults: vec![],
             slices: BTreeMap::new(),
         })
     }
@@ -83,7 +95,10 @@ impl GpuMonitor {
     fn receive(&mut self, now: Instant) -> io::Result<()> {
         let (Some(watch), Some(since)) = (&mut self.watch, self.query_sent) else { return Ok(()) };
         match watch.receive()? {
-            Some(moment) => (self.latest, self.failures, self.query_sent) = (moment, 0, None),
+            Some(moment) => {
+                self.faults.extend(faults::between(&self.latest, &moment));
+                (self.latest, self.failures, self.query_sent) = (moment, 0, None);
+            }
             None if now.duration_since(since) >= QUERY_TIMEOUT => return Err(io::ErrorKind::TimedOut.into()),
             None => {}
         }
@@ -103,6 +118,43 @@ impl GpuMonitor {
             self.query_sent = Some(now);
         }
         Ok(())
+    }
+
+    /// Asks at once, and waits a moment for the answer: a task with GPUs has ended, and the driver may know why.
+    pub(super) fn ask_at_end(&mut self) {
+        let began = Instant::now();
+        if self.watch.is_none() || self.failures >= MAX_FAILURES || began < self.next_at_end {
+            return;
+        }
+        self.next_at_end = began + LAST_ANSWER_INTERVAL;
+        // An answer that is on its way was asked for before the end.
+        if self.is_answered_by(began + LAST_ANSWER_TIMEOUT) {
+            self.next = began;
+            let _ = self.query(began);
+            self.is_answered_by(began + LAST_ANSWER_TIMEOUT);
+        }
+    }
+
+    /// Waits for the answer to what was asked.
+    fn is_answered_by(&mut self, until: Instant) -> bool {
+        while self.query_sent.is_some() {
+            // An error is handled with the next sample.
+            if self.receive(Instant::now()).is_err() || Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        true
+    }
+
+    /// What happened to GPUs since the last call.
+    pub(super) fn take_faults(&mut self) -> Vec<GpuFault> {
+        std::mem::take(&mut self.faults)
+    }
+
+    /// What whole GPUs do, all together; `None` if it is not known of each.
+    pub(super) fn activity(&self, slots: &[Slot]) -> Option<GpuActivity> {
+        faults::activity(&self.latest, slots)
     }
 
     /// Whether any of these devices is used as much, by whomever. What is not known may be.
@@ -189,6 +241,7 @@ mod tests {
                 (4713, one.into(), None),
                 (9, one.into(), Some(70000 << 20)),
             ],
+            ..UsageSample::default()
         };
         let used = used_by(&sample, &[4711, 4712, 4713]);
         let expected = [
@@ -211,6 +264,7 @@ mod tests {
             busy: vec![("GPU-0".into(), Some(97)), ("GPU-1".into(), None)],
             // Of the server.
             processes: vec![(4711, "GPU-0".into(), Some(3 << 30))],
+            ..UsageSample::default()
         };
         let slots = [
             slot(0, Sharing::Mps, Some(8 << 30)),

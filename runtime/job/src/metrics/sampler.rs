@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::faults::{GpuActivity, GpuFault};
 use super::gpu::{GpuMonitor, is_mps};
 use super::processes::{self, TaskProcesses};
 use super::sample::Sample;
@@ -211,6 +212,30 @@ impl Sampler {
     /// What each running task has used, by the samples since the last call.
     pub fn take_latest(&mut self) -> Vec<(TaskId, Usage)> {
         std::mem::take(&mut self.latest)
+    }
+
+    /// What has happened to GPUs of tasks since the last call.
+    pub fn take_gpu_faults(&mut self) -> Vec<(TaskId, GpuFault)> {
+        let faults = self.gpus.as_mut().map(GpuMonitor::take_faults).unwrap_or_default();
+        let of_tasks = |fault: GpuFault| {
+            let tasks = self.tasks.iter().filter(|task| fault.is_of(&task.slots));
+            tasks.map(|task| (task.task.clone(), fault.clone())).collect::<Vec<_>>()
+        };
+        faults.into_iter().flat_map(of_tasks).collect()
+    }
+
+    /// Asks for faults of GPUs at once, if a task has any: it has ended.
+    pub fn ask_at_end(&mut self, task: &TaskId) {
+        let has_gpus = self.tasks.iter().any(|watched| watched.task == *task && !watched.slots.is_empty());
+        if let Some(gpus) = self.gpus.as_mut().filter(|_| has_gpus) {
+            gpus.ask_at_end();
+        }
+    }
+
+    /// What the GPUs of a task do, by the latest sample.
+    pub fn gpu_activity(&self, task: &TaskId) -> Option<GpuActivity> {
+        let watched = self.tasks.iter().find(|watched| watched.task == *task)?;
+        self.gpus.as_ref()?.activity(&watched.slots)
     }
 
     /// When to call [`Self::sample`] next; never while nothing runs.

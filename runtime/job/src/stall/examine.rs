@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jobc_container::state::Id;
@@ -13,7 +13,7 @@ use jobc_sys::error::{Error, Result};
 use jobc_sys::id::TaskId;
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::ras;
+use super::{flight_recorder, ras, sockets};
 use crate::lifecycle::TaskNumber;
 use crate::network::in_namespace;
 use crate::ready::run_with_output;
@@ -75,6 +75,8 @@ pub(crate) struct ExamineRequest {
     pub(crate) tasks: Vec<ExaminedTask>,
     /// The process in whose network NCCL is asked.
     pub(crate) nccl: Option<u32>,
+    /// Where dumps of PyTorch's flight recorder are kept.
+    pub(crate) dumps: PathBuf,
 }
 
 impl ExamineRequest {
@@ -83,6 +85,7 @@ impl ExamineRequest {
         Examination {
             tasks: self.tasks.iter().map(|task| examine(store, task)).collect(),
             nccl: self.nccl.and_then(ask_nccl),
+            dumps: flight_recorder::keep(&self.tasks, &self.dumps),
         }
     }
 }
@@ -102,6 +105,8 @@ pub(crate) struct Findings {
 pub(crate) enum Cause {
     /// A process of it was stopped by a signal.
     Stopped,
+    /// What it sends over the network is not acknowledged.
+    NotAcknowledged,
     /// A process of it waits for a device, a disk or a file system.
     WaitsForDevice,
     /// It waits for something else than a peer, or computes.
@@ -117,6 +122,7 @@ impl Cause {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Stopped => "a process of it was stopped by a signal",
+            Self::NotAcknowledged => "what it sends over the network is not acknowledged",
             Self::WaitsForDevice => "a process of it waits for a disk, a file system or a device",
             Self::Other => "it does not wait for another task",
             Self::WaitsForThread => "it waits for another thread",
@@ -132,6 +138,8 @@ pub(crate) struct Examination {
     pub(crate) tasks: Vec<Findings>,
     /// NCCL's report, if its service listens; or why it was not asked.
     pub(crate) nccl: Option<std::result::Result<String, String>>,
+    /// The dumps of PyTorch's flight recorder, a line each.
+    pub(crate) dumps: Vec<String>,
 }
 
 impl Examination {
@@ -212,6 +220,10 @@ fn examine(store: &Store, task: &ExaminedTask) -> Findings {
     }
     if own.len() > MAX_PROCESSES {
         let _ = writeln!(text, "and {} more processes", own.len() - MAX_PROCESSES);
+    }
+    if let Some(connection) = own.iter().take(MAX_PROCESSES).find_map(|pid| sockets::unacknowledged(*pid)) {
+        let _ = writeln!(text, "not acknowledged: {connection}");
+        cause = cause.min(Cause::NotAcknowledged);
     }
     if let Some(container) = &task.container {
         python(store, container, own, &mut text);

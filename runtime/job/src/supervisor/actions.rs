@@ -256,6 +256,8 @@ impl Supervisor {
         let planned = self.context.plan.roles[role].resources.memory_bytes;
         let limit = self.journal.record.tasks[task].limits.get("memory_bytes").copied().or(planned);
         let groups = attempt.process.cgroup();
+        self.sampler.ask_at_end(&self.lifecycle.tasks()[task].id);
+        self.note_gpu_faults();
         let own_note = attempt.process.end_note();
         let id = &self.lifecycle.tasks()[task].id;
         let mut kills = 0;
@@ -356,7 +358,8 @@ impl Supervisor {
         let directory = self.directory.logs(&known.task);
         // Lines that cannot be read are none: the verdict then rests on the rest.
         let lines = logs::last_lines(&directory, known.attempt, MAX_LINES_SEEN).unwrap_or_default();
-        AttemptFacts { oom_kills: known.oom_kills, lines }
+        let fault = self.node_faults.of_attempt(task, known.attempt);
+        AttemptFacts { oom_kills: known.oom_kills, fault, lines }
     }
 
     /// A task's attempt is gone: another attempt may use its GPUs.

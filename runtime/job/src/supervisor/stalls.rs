@@ -71,7 +71,8 @@ impl Supervisor {
             let Some(task) = self.lifecycle.tasks().iter().position(|task| task.id == id) else { continue };
             let wants = self.stalls.watch.wants_bytes(task, now);
             let bytes = wants.then(|| bytes_of(&self.processes_of(task))).flatten();
-            self.stalls.watch.counted(task, Counters::of(&usage, bytes), now);
+            let gpu = self.sampler.gpu_activity(&id);
+            self.stalls.watch.counted(task, Counters::of(&usage, bytes, gpu), now);
         }
         if self.stalls.is_examining {
             return;
@@ -114,8 +115,9 @@ impl Supervisor {
                 tasks.push(ExaminedTask { task, id, attempt: attempt.number, processes, container });
             }
         }
+        let dumps = self.directory.record.join(format!("stall-{}", self.stalls.reports + 1));
         self.stalls.is_examining = true;
-        self.spawner.submit(SpawnerRequest::Examine(ExamineRequest { stalled, asking, tasks, nccl }));
+        self.spawner.submit(SpawnerRequest::Examine(ExamineRequest { stalled, asking, tasks, nccl, dumps }));
     }
 
     /// Tasks were looked at.
@@ -208,6 +210,9 @@ impl Supervisor {
                 let _ = writeln!(text, "== NCCL (RAS)\nnot asked: {error}");
             }
             None => {}
+        }
+        if !seen.dumps.is_empty() {
+            let _ = writeln!(text, "== PyTorch's flight recorder\n{}", seen.dumps.join("\n"));
         }
         self.stalls.reports += 1;
         let path = self.directory.record.join(format!("stall-{}.txt", self.stalls.reports));

@@ -173,6 +173,50 @@ result nvmlDeviceGetTotalEccErrors(void *device, unsigned type, unsigned counter
     *out = errors;
     return result;
 }
+/* Only the slowdowns that are not normal work; the numbers are NVIDIA's. */
+result nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *out) {
+    unsigned reasons = 0;
+    result result = ask_number(device, "throttle", &reasons);
+    *out = reasons;
+    return result;
+}
+/* Of the fields only the four counters of errors of all links, as one sum in the first. */
+typedef struct { unsigned field, scope; long long time, latency; unsigned type; result answer; union { double d; unsigned long long n; } value; } field;
+result nvmlDeviceGetFieldValues(void *device, int count, field *fields) {
+    for (int index = 0; index < count; index++) {
+        unsigned errors = 0;
+        fields[index].answer = index == 0 ? ask_number(device, "link_errors", &errors) : NOT_SUPPORTED;
+        fields[index].type = 3, fields[index].value.n = errors;
+    }
+    return OK;
+}
+/* Errors are lines `gpu.N.event.M=TYPE NUMBER`, M from 0, which a set reads one after the other. */
+typedef struct { void *device; unsigned long long types; unsigned next; } event_set;
+typedef struct { void *device; unsigned long long type, data; unsigned gi, ci; } event;
+result nvmlEventSetCreate(event_set **out) { return (*out = calloc(1, sizeof **out)) != NULL ? OK : 999; }
+result nvmlEventSetFree(event_set *set) { free(set); return OK; }
+result nvmlDeviceGetSupportedEventTypes(void *device, unsigned long long *out) {
+    unsigned types = 0;
+    result result = ask_number(device, "event_types", &types);
+    *out = types;
+    return result;
+}
+result nvmlDeviceRegisterEvents(void *device, unsigned long long types, event_set *set) {
+    set->device = device, set->types = types;
+    return OK;
+}
+result nvmlEventSetWait_v2(event_set *set, event *out, unsigned timeout) {
+    char what[32];
+    unsigned long long type = 0, data = 0;
+    (void)timeout;
+    snprintf(what, sizeof what, "event.%u", set->next);
+    result result = ask_two(set->device, what, &type, &data);
+    if (result == NOT_SUPPORTED) return 10;
+    set->next++;
+    if (result == OK && (type & set->types) == 0) return 10;
+    *out = (event){.device = set->device, .type = type, .data = data, .gi = ~0U, .ci = ~0U};
+    return result;
+}
 result nvmlDeviceGetComputeMode(void *device, unsigned *out) { return ask_number(device, "compute_mode", out); }
 result nvmlDeviceGetPersistenceMode(void *device, unsigned *out) { return ask_number(device, "persistence", out); }
 result nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending) {

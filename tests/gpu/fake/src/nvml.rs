@@ -62,6 +62,10 @@ pub fn answers(machine: &FakeHost) -> String {
             ("clock.2", 2619),
             ("ecc", 1),
             ("ecc_errors", 0),
+            // Uncorrected errors of the memory (2) and errors of the XID list (8).
+            ("event_types", 10),
+            ("throttle", 0),
+            ("link_errors", 0),
             ("compute_mode", 0),
             ("persistence", 1),
         ] {

@@ -86,7 +86,9 @@ fn event_line(event: &Event) -> Option<(Tone, String)> {
         Kind::Ended if details == "exit 0" => " ended".to_owned(),
         // The end of the job follows, or that of its other tasks, with the same reason.
         Kind::Ended if is_set("ends_job") => return None,
-        Kind::Ended | Kind::OomKilled => return Some((Tone::Failure, format!(": {details}"))),
+        Kind::Ended | Kind::OomKilled | Kind::GpuFault => {
+            return Some((Tone::Failure, format!(": {details}")));
+        }
         _ => return None,
     };
     Some((Tone::Progress, text))
