@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use jobc_place::time::Time;
+use jobc_place::verdict::NodeFault;
 
 use crate::place::{TaskState, TaskStatus};
 
@@ -104,6 +105,24 @@ pub(crate) struct Condition {
 pub(crate) struct Container {
     pub(crate) name: String,
     pub(crate) state: ContainerState,
+    /// The devices of a container and their health, from Kubernetes 1.31 on.
+    allocated_resources_status: Vec<AllocatedResource>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct AllocatedResource {
+    name: String,
+    resources: Vec<DeviceHealth>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct DeviceHealth {
+    #[serde(rename = "resourceID")]
+    id: String,
+    health: String,
+    message: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -184,6 +203,17 @@ impl Pod {
     /// The state of the task's own container.
     pub(crate) fn main(&self) -> Option<&ContainerState> {
         self.own().map(|container| &container.state)
+    }
+
+    /// A device of it that the node reports as unhealthy: its resource, and ``GPU-1 (`nvidia.com/gpu`) is unhealthy``.
+    pub(crate) fn unhealthy_device(&self) -> Option<(&str, String)> {
+        let devices = self.own()?.allocated_resources_status.iter();
+        let mut devices =
+            devices.flat_map(|resource| resource.resources.iter().map(move |one| (resource, one)));
+        let (resource, device) = devices.find(|(_, device)| device.health == "Unhealthy")?;
+        let message = device.message.trim().trim_end_matches('.');
+        let message = if message.is_empty() { String::new() } else { format!(": {message}") };
+        Some((&resource.name, format!("{} (`{}`) is unhealthy{message}", device.id, resource.name)))
     }
 
     /// The init container that has failed, and how.
@@ -303,7 +333,9 @@ pub(crate) fn tasks(pods: &[Pod]) -> Vec<TaskStatus> {
             ..TaskStatus::new(pod.task().parse().ok()?, pod.state(), attempt)
         };
         let word = status.reason.clone();
-        Some(status.judged(word.as_deref()))
+        let next = || "have the node drained, or its device plugin checked".to_owned();
+        let fault = pod.unhealthy_device().map(|(_, what)| NodeFault { what, next: next() });
+        Some(status.judged_with(word.as_deref(), fault))
     };
     TaskStatus::by_task(order.into_iter().filter_map(status))
 }
@@ -311,6 +343,7 @@ pub(crate) fn tasks(pods: &[Pod]) -> Vec<TaskStatus> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jobc_place::verdict::Verdict;
     use serde_json::{Value, json};
 
     fn pod(name: &str, index: Option<&str>, created: &str, status: &Value) -> Pod {
@@ -320,6 +353,21 @@ mod tests {
         }
         let metadata = json!({"name": name, "uid": name, "creationTimestamp": created, "labels": labels});
         serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
+    }
+
+    #[test]
+    fn a_task_on_an_unhealthy_device_is_not_to_blame() {
+        let verdict = |health: &str| {
+            let status = json!({"phase": "Failed", "containerStatuses": [{"name": "main",
+                "state": {"terminated": {"exitCode": 1, "reason": "Error"}},
+                "allocatedResourcesStatus": [{"name": "nvidia.com/gpu", "resources": [{"resourceID": "GPU-7", "health": health}]}]}]});
+            tasks(&[pod("a", Some("0"), "1", &status)]).remove(0).verdict.unwrap()
+        };
+        assert_eq!(verdict("Healthy").kind, Verdict::UserError);
+        let judged = verdict("Unhealthy");
+        assert_eq!(judged.kind, Verdict::Node);
+        assert_eq!(judged.evidence, ["exit 1", "GPU-7 (`nvidia.com/gpu`) is unhealthy"]);
+        assert!(judged.next.is_some_and(|next| next.contains("drained")));
     }
 
     #[test]

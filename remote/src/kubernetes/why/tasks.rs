@@ -54,7 +54,11 @@ fn of_pod(pod: &Pod) -> Option<(String, Field)> {
         return Some(found);
     }
     if let Some(ended) = pod.main().and_then(|state| state.terminated.as_ref()) {
-        return container::of_ended(ended);
+        let (text, field) = container::of_ended(ended)?;
+        return Some(match pod.unhealthy_device() {
+            Some((name, device)) => (format!("{text}; {device}"), Field::Resource(name.to_owned())),
+            None => (text, field),
+        });
     }
     if let Some((name, ended)) = pod.failed_init() {
         return container::of_init(name, ended);
@@ -63,6 +67,9 @@ fn of_pod(pod: &Pod) -> Option<(String, Field)> {
     let mut waiting = containers.filter_map(|container| container.state.waiting.as_ref());
     if let Some(found) = waiting.find_map(container::of_waiting) {
         return Some(found);
+    }
+    if let Some((name, device)) = pod.unhealthy_device() {
+        return Some((device, Field::Resource(name.to_owned())));
     }
     let unscheduled = pod.condition("PodScheduled", "False")?;
     Some(scheduler::of_unscheduled(&unscheduled.reason, &unscheduled.message))

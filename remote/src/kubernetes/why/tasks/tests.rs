@@ -48,6 +48,25 @@ fn an_init_container_that_failed() {
 }
 
 #[test]
+fn a_device_that_is_not_healthy() {
+    let status = |state: &Value, health: &str, message: &str| {
+        let devices = json!([{"resourceID": "GPU-0", "health": "Healthy"},
+            {"resourceID": "GPU-7", "health": health, "message": message}]);
+        json!({"phase": "Running", "containerStatuses": [{"name": "main", "state": state,
+            "allocatedResourcesStatus": [{"name": "nvidia.com/gpu", "resources": devices}]}]})
+    };
+    let (runs, failed) = (json!({"running": {}}), json!({"terminated": {"reason": "Error", "exitCode": 1}}));
+    let gpu = || Field::Resource("nvidia.com/gpu".to_owned());
+    check(&status(&runs, "Healthy", ""), None);
+    check(&status(&runs, "Unknown", ""), None);
+    let text = "GPU-7 (`nvidia.com/gpu`) is unhealthy";
+    check(&status(&runs, "Unhealthy", ""), Some((text, gpu())));
+    let text = "exited with 1; GPU-7 (`nvidia.com/gpu`) is unhealthy: XID 79";
+    check(&status(&failed, "Unhealthy", "XID 79."), Some((text, gpu())));
+    check(&status(&json!({"terminated": {"exitCode": 0}}), "Unhealthy", ""), None);
+}
+
+#[test]
 fn containers_that_cannot_start() {
     let again = "; the cluster tries again without end";
     let pull = format!("cannot get the image: Back-off pulling image \"x\"{again}");
