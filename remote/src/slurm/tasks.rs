@@ -12,6 +12,9 @@ use jobc_sys::id::TaskId;
 
 use crate::place::{TaskCounts, TaskState, TaskStatus};
 
+/// The exit code of a task that SIGTERM ended.
+const STOPPED: i32 = 143;
+
 /// The attempts of a task, the oldest first: number, start with node and process, end with exit code.
 pub(crate) struct Attempt<'a> {
     pub(crate) number: u32,
@@ -128,9 +131,12 @@ fn end_of_task(errors: &[TaskError], index: u32, code: Option<i32>) -> (TaskStat
 
 fn of_group(files: &RunFiles, group: &GroupRecord, state: &GroupState) -> Vec<TaskStatus> {
     let mut found = Vec::new();
-    for (role, index) in group.tasks() {
-        let task = TaskId::new(role, index);
-        let attempts = files.tasks.get(&task.to_string()).map(|events| attempts(events)).unwrap_or_default();
+    let attempts_of = |task: &TaskId| files.tasks.get(&task.to_string()).map(|events| attempts(events));
+    let all = || group.tasks().map(|(role, index)| TaskId::new(role, index));
+    // The node judges those that end by themselves: what it does not judge was ended because of one of them.
+    let judged: Vec<u64> = all().filter_map(|task| judged_failure(&attempts_of(&task)?)).collect();
+    for task in all() {
+        let attempts = attempts_of(&task).unwrap_or_default();
         if attempts.is_empty() {
             let is_over = matches!(state, GroupState::Ended(_));
             let state = if is_over { TaskState::Stopped } else { TaskState::Pending };
@@ -140,7 +146,12 @@ fn of_group(files: &RunFiles, group: &GroupRecord, state: &GroupState) -> Vec<Ta
         let last = attempts.len() - 1;
         found.extend(attempts.iter().enumerate().map(|(position, attempt)| {
             let word = word_of(state).filter(|_| position == last && attempt.ended.is_none());
-            let (state, reason) = state_of(attempt, position == last, state);
+            let is_cut = |(at, code)| code != 0 && judged.iter().any(|judged| *judged <= at + 1);
+            let is_cut = attempt.judged.is_none() && attempt.ended.is_some_and(is_cut);
+            let (state, reason) = match state_of(attempt, position == last, state) {
+                (TaskState::Failed, _) if is_cut && position == last => (TaskState::Stopped, None),
+                state => state,
+            };
             TaskStatus {
                 node: Some(attempt.node.to_owned()),
                 exit_code: attempt.ended.map(|(_, code)| u8::try_from(code).unwrap_or(u8::MAX)),
@@ -154,6 +165,14 @@ fn of_group(files: &RunFiles, group: &GroupRecord, state: &GroupState) -> Vec<Ta
         }));
     }
     TaskStatus::by_task(found)
+}
+
+/// When the last attempt ended, if the node judged it to have failed by itself.
+fn judged_failure(attempts: &[Attempt<'_>]) -> Option<u64> {
+    let last = attempts.last()?;
+    let (at, code) = last.ended?;
+    // Of a step with several ranks the first one is judged, which another may have ended.
+    (code != STOPPED && last.judged?.of_failure().is_some()).then_some(at)
 }
 
 /// Slurm's word for how a group ended, where it says more than the exit code.
@@ -170,7 +189,9 @@ fn state_of(attempt: &Attempt<'_>, is_last: bool, group: &GroupState) -> (TaskSt
         (Some((_, 0)), _) => (TaskState::Succeeded, None),
         (Some((_, code)), _) if is_stopped && code > 128 => (TaskState::Stopped, None),
         // Another task failed, which ended this one.
-        (Some((_, 143)), GroupState::Ended(GroupEnd::Failed { code: Some(code), .. })) if *code != 143 => {
+        (Some((_, STOPPED)), GroupState::Ended(GroupEnd::Failed { code: Some(code), .. }))
+            if *code != STOPPED =>
+        {
             (TaskState::Stopped, None)
         }
         (Some(_), _) => (TaskState::Failed, None),
@@ -226,6 +247,26 @@ x/tasks/main-1:13 ended 1 0
         let lost = shown(GroupState::Ended(GroupEnd::Failed { code: None, word: None }));
         assert_eq!(lost[0], "main-0.2 failed");
         assert_eq!(shown(GroupState::Pending)[0], "main-0.2 failed");
+    }
+
+    #[test]
+    fn a_task_that_ended_because_of_another_has_not_failed() {
+        let mut files = files();
+        let judged = r#"x/job.json:{"version":1,"job":"x","plan":"p","user":"u","submitted":1,"grace":30,"groups":[{"name":"job","after":[],"roles":[["main",3]],"places":{}}]}
+x/tasks/main-0:10 started 1 n0 5
+x/tasks/main-0:13 ended 1 1
+x/tasks/main-1:10 started 1 n1 5
+x/tasks/main-1:13 ended 1 3
+x/tasks/main-1:13 judged 1 {"kind":"user error"}
+x/tasks/main-2:10 started 1 n2 5
+x/tasks/main-2:11 ended 1 1
+"#;
+        files.tasks = parse(judged).remove("x").unwrap().tasks;
+        let ended = GroupState::Ended(GroupEnd::Failed { code: Some(3), word: None });
+        let states: Vec<&str> =
+            statuses(&files, &BTreeMap::new(), &[ended]).iter().map(|status| status.state.as_str()).collect();
+        // The last one failed before.
+        assert_eq!(states, ["stopped", "failed", "failed"]);
     }
 
     #[test]
