@@ -18,6 +18,7 @@ import user
 from harness import REPOSITORY
 from place import SECONDS, Place, until
 from reach import check_forwarding, check_terminal
+from resumable import TRAIN, resumed_at_their_steps
 from sshd import Sshd, missing
 
 pytestmark = [pytest.mark.isolated, pytest.mark.needs("root"), pytest.mark.duration(60)]
@@ -197,6 +198,29 @@ def test_after_an_edit_only_the_files_that_changed_are_sent(machine, note):
         machine.run("wait", handle)
     found = sorted(line for handle in handles for line in machine.lines(handle)["main-0"])
     assert len(set(handles)) == 3 and [line.rsplit(" ", 1)[1] for line in found] == ["1", "2", "3"], f"{handles}: {found}"
+
+
+def test_a_job_there_is_suspended_and_resumes_at_its_step(machine):
+    """It has no process meanwhile; the next attempt begins where the last one saved."""
+    saved = machine.directory / "saved"
+    saved.mkdir()
+    more = f"preemption: {{exit_codes: [85], checkpoint: saved, grace: 20s}}\noutputs: {{saved: {{source: {saved}, mount: /saved}}}}"
+    text = job("leaves", "exec python3 -u train.py", more=f"code: train\n{more}")
+    machine.write("train/train.py", TRAIN)
+    machine.write("leaves.yaml", text)
+    handle = machine.submit("leaves.yaml")
+    until(lambda: "step 10" in machine.run("logs", handle)[0], "steps")
+    out, _ = machine.run("suspend", handle)
+    assert out == f"{handle}: suspended\n", out
+    until(lambda: machine.json("inspect", handle)["tasks"][0]["state"] == "retrying", "a job without processes")
+    assert machine.json("inspect", handle)["state"] == "suspended"
+    out, _ = machine.run("resume", handle)
+    assert out == f"{handle}: resumed\n", out
+    machine.run("wait", handle)
+    logs = "".join(machine.run("logs", handle, "--attempt", str(number))[0] for number in (1, 2))
+    assert resumed_at_their_steps(logs) == 2 and "attempt 2 resume '1'" in logs, logs
+    _, errors = machine.run("suspend", handle, code=None)
+    assert "succeeded" in errors, errors
 
 
 def test_code_goes_with_a_job_and_only_edited_files_are_sent(machine):

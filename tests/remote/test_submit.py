@@ -437,3 +437,32 @@ def test_large_code_is_sent_to_a_claim_once(place, monkeypatch):
     finally:
         done.set()
         watching.join()
+
+
+def test_priorities_are_names_of_the_cluster(place):
+    """A class of Kubernetes in the pods, or that of Kueue in a label, by the name or by the number of an entry of the target."""
+    targets = (place.directory / "targets.yaml").read_text()
+    lab = """\
+  queued:
+    backends: [kubernetes]
+    kubernetes: {namespace: ml, kubeconfig: KUBECONFIG, queue: {kueue: user-queue}}
+    priorities: {urgent: {value: 50, kueue: production}}
+"""
+    priorities = "    priorities: {idle: {value: -50, class: low}}\n"
+    place.cluster.put("scheduling.k8s.io/v1", "priorityclasses", None, {"metadata": {"name": "low"}})
+    place.write("targets.yaml", targets.replace("  far:", priorities + "  far:", 1) + lab.replace("KUBECONFIG", place.kubeconfig.name))
+    try:
+        for number, priority in enumerate(("idle", -50)):
+            place.write(f"p{number}.yaml", ONE.replace("name: one", f"name: p{number}\npriority: {priority}"))
+            place.submit(f"p{number}.yaml")
+        classes = {job["metadata"]["labels"]["jobc.dev/job"]: job["spec"]["template"]["spec"].get("priorityClassName") for job in place.cluster.all("jobs")}
+        assert classes == {"p0": "low", "p1": "low"}, classes
+        place.write("kueue.yaml", ONE.replace("name: one", "name: kueue\npriority: urgent"))
+        place.run("build", "--target", "queued", "kueue.yaml", "-o", "kueue-out")
+        [manifest] = [path.read_text() for path in (place.directory / "kueue-out").rglob("*.yaml") if "kueue.x-k8s.io/queue-name" in path.read_text()]
+        assert "kueue.x-k8s.io/priority-class: production" in manifest and "priorityClassName" not in manifest, manifest
+        place.write("later.yaml", ONE.replace("name: one", "name: later\nafter: 2h"))
+        _, errors = place.run("submit", "later.yaml", code=1)
+        assert "later.yaml:3:1" in errors and "cannot express `after`" in errors, errors
+    finally:
+        place.write("targets.yaml", targets)
