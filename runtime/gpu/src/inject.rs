@@ -57,6 +57,11 @@ impl Injector {
         Self { host: machine, inventory, registry: OnceLock::new(), files: OnceLock::new() }
     }
 
+    /// The host.
+    pub(super) fn host(&self) -> &Host {
+        &self.host
+    }
+
     /// The host's GPUs.
     pub fn inventory(&self) -> &Inventory {
         &self.inventory

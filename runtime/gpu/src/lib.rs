@@ -17,6 +17,7 @@ mod discover;
 mod drm;
 pub mod enforcement;
 pub mod files;
+mod held_memory;
 pub mod hook;
 pub mod host;
 pub mod inject;

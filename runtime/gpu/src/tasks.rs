@@ -1,13 +1,16 @@
 //! Gives the tasks of a job what the job has of the host's GPUs.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use jobc_schema::Bytes;
 use jobc_schema::plan::{GpuPlan, JobPlan};
 use oci_spec::runtime::Spec;
 
 use super::assignment::Assignments;
 use super::enforcement::SliceEnforcer;
+use super::held_memory;
 use super::inject::{InjectionMethod, InjectionRequest, Injector, is_host_root};
 use super::inventory::DeviceId;
 use super::lease::{GpuLease, Slot};
@@ -85,6 +88,21 @@ impl TaskGpus {
         let mut notes = self.injector.inject(spec, &devices, &wants)?.notes;
         notes.extend(self.enforcer().configure(spec, &slots));
         Ok(notes)
+    }
+
+    /// Waits, for a while, until the whole cards of a task have the memory that an attempt before has used; returns a note
+    /// for the user if they do not.
+    pub fn wait_for_memory(&self, task: &TaskId, stopped: &AtomicBool) -> Option<String> {
+        let whole = self.slots_of(task).into_iter().filter(|slot| slot.slice.is_none());
+        let cards: Vec<String> = whole.map(|slot| slot.name).collect();
+        if cards.is_empty() {
+            return None;
+        }
+        let held = held_memory::wait(self.injector.host(), &cards, stopped)?;
+        Some(format!(
+            "{} of a GPU are still in use by processes of before, which `nvidia-smi` shows",
+            Bytes(held).measured()
+        ))
     }
 
     /// The current devices of a task.

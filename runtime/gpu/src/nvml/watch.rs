@@ -34,7 +34,7 @@ impl NvmlWatch {
         Self::spawn(asker.command().arg("--watch").args(files)).map(Some)
     }
 
-    fn spawn(command: &mut Command) -> io::Result<Self> {
+    pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;
         let (Some(questions), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {

@@ -1,5 +1,6 @@
 //! Sends events to the job's lifecycle, and carries out its decisions.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -112,6 +113,8 @@ impl Supervisor {
                     detail["task"] = json!(self.lifecycle.tasks()[task].id);
                 }
                 self.journal.job_event(EventKind::Stopping, detail);
+                // An attempt that waits for the memory of its GPUs need not.
+                self.context.stopped.store(true, Ordering::Release);
                 // A frozen process does not handle signals.
                 for attempt in self.attempts.values().filter(|_| self.lifecycle.state() == JobState::Stopping)
                 {

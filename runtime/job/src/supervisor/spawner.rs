@@ -196,6 +196,9 @@ fn create_container(
     let name = container_name(share, id, attempt)?;
     let begun = create::reserve(&share.containers, &name)?;
     let (mut given, console) = share.allocate(task, id, begun.directory(), attempt, memory_bytes)?;
+    if let Some(gpus) = share.gpus().filter(|_| attempt > 1) {
+        given.notes.extend(gpus.wait_for_memory(id, &share.stopped));
+    }
     share.mount_subpaths(id, &mut given.bundle)?;
     let machine = |what: &'static str| move |errno| Error::system(what, errno);
     let (held, hold) = pipe_with(PipeFlags::CLOEXEC).map_err(machine("create a pipe"))?;
