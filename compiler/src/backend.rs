@@ -5,6 +5,7 @@ pub mod capability;
 pub mod command;
 pub mod errors;
 pub mod limits;
+pub mod preflight;
 pub mod reasons;
 pub mod signals;
 pub mod tasks;

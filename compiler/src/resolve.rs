@@ -29,6 +29,7 @@ mod openpai_ssh;
 mod outputs;
 mod ports;
 mod preemption;
+mod preflight;
 mod provided;
 mod queueing;
 mod ray;
@@ -67,6 +68,7 @@ use graph::Graph;
 
 pub(crate) use framework::{RENDEZVOUS, framework_name};
 pub use list_limits::{MAX_LISTED_INSTANCES, MAX_LISTED_ROLES};
+pub(crate) use preflight::name as check_name;
 pub use provided::variables_by_name;
 pub(crate) use rendezvous::{SHUTDOWN_SECONDS, framework_names};
 pub(crate) use ssh::{ROOT, login_user};
@@ -179,6 +181,7 @@ fn decide(
                 &at,
                 sink,
             ),
+            preflight: vec![],
             stall: None,
             timeout_seconds: role.timeout.map(|t| t.0),
             grace_period_seconds: preemption::grace_seconds(job, role),
@@ -190,11 +193,20 @@ fn decide(
             security: role.security.clone().unwrap_or_default(),
         };
         let stall = stall::resolve_stall(job, role, &plan, sink);
-        roles.push(RolePlan { stall, ..plan });
+        let around = preflight::Surroundings {
+            job,
+            volumes: &volumes,
+            images: &images,
+            distributed: rendezvous.as_ref().map(|rendezvous| &rendezvous.plan),
+            ports: &ports,
+        };
+        let preflight = preflight::resolve_preflight(&around, role, &plan, sink);
+        roles.push(RolePlan { preflight, stall, ..plan });
     }
     if sink.stops_the_plan() {
         return None;
     }
+    preflight::check_unused(job, &roles, sink);
     metrics::check_files(job, &roles, sink);
     let preemption = preemption::resolve_preemption(job, &roles, sink);
     outputs::check_combinations(&roles, job, sink);

@@ -15,6 +15,7 @@ use crate::matrix::Matrix;
 use crate::metric::Metric;
 use crate::notice::Notice;
 use crate::preemption::Preemption;
+use crate::preflight::Check;
 use crate::progress::Progress;
 use crate::queueing::Priority;
 use crate::role::{Retry, Role};
@@ -114,6 +115,10 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "30s", "examples" = ["2m"]))]
     pub grace_period: Option<Seconds>,
+    /// [preview] Checks before the command of each task: GPUs, disks, data, network, or a command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("examples" = [["gpus", "data", {"disk": "100GiB"}]]))]
+    pub preflight: Vec<Check>,
     /// [preview] When tasks make no progress, and what is done about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"after": "10m", "action": "restart"}]))]

@@ -29,6 +29,7 @@ pub mod plan;
 mod plural;
 pub mod pointer;
 pub mod preemption;
+pub mod preflight;
 pub mod progress;
 pub mod quantity;
 pub mod queueing;

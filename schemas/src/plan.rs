@@ -31,9 +31,9 @@ use crate::target::{Devices, Target};
 
 pub use image::{BuildStep, ImagePlan, ImageSource};
 pub use role::{
-    CommandPlan, CompletionPlan, EnvPlan, FileContent, FilePlan, GpuAmount, GpuPlan, IoPlan, Launch,
-    MetricPlan, MetricSource, MountPlan, NeedPlan, PortPlan, ProbePlan, ReadyPlan, ResourcesPlan, RetryPlan,
-    RoleMatrixPlan, RolePlan, SharePlan, StallPlan,
+    CheckPlan, CommandPlan, CompletionPlan, EnvPlan, FileContent, FilePlan, GpuAmount, GpuPlan, IoPlan,
+    Launch, MetricPlan, MetricSource, MountPlan, NeedPlan, PortPlan, ProbePlan, ReadyPlan, ResourcesPlan,
+    RetryPlan, RoleMatrixPlan, RolePlan, SharePlan, StallPlan,
 };
 pub use text::{Piece, Reference, Text};
 

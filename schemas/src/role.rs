@@ -10,6 +10,7 @@ use crate::forms;
 use crate::image::Image;
 use crate::matrix::Matrix;
 use crate::metric::Metric;
+use crate::preflight::Check;
 use crate::progress::Progress;
 use crate::quantity::Bytes;
 use crate::resources::Resources;
@@ -101,6 +102,10 @@ pub struct Role {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"log": "step (?P<done>[0-9]+)/(?P<total>[0-9]+)"}]))]
     pub progress: Option<Progress>,
+    /// [preview] Checks before the command of this role, instead of `preflight` of the job. `[]` means none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [["gpus", "data", {"disk": "100GiB"}]]))]
+    pub preflight: Option<Vec<Check>>,
     /// [preview] When a task of this role makes no progress, instead of `stall` of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"after": "10m"}]))]

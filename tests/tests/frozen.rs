@@ -323,6 +323,11 @@ fn without(document: &Value, at: &[Value]) -> String {
     document.to_string()
 }
 
+/// The name of the type that a schema refers to.
+fn type_of(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.rsplit('/').next()
+}
+
 /// A field whose value the plan does not have is not frozen: without it the job must mean something else.
 #[test]
 fn every_field_of_version_1_is_frozen() {
@@ -368,7 +373,11 @@ fn every_field_of_version_1_is_frozen() {
             .flat_map(|kind| kind["properties"].as_object().into_iter().flatten())
             .filter(|(_, field)| is_preview(field))
             .flat_map(|(_, field)| [field, &field["items"], &field["additionalProperties"]])
-            .filter_map(|kind| kind["$ref"].as_str()?.rsplit('/').next())
+            .filter_map(type_of)
+            .flat_map(|name| {
+                let branches = schema["$defs"][name]["anyOf"].as_array();
+                branches.into_iter().flatten().filter_map(type_of).chain([name])
+            })
             .collect();
         for (name, kind) in
             [("", schema)].into_iter().chain(types).filter(|(name, _)| !previews.contains(name))

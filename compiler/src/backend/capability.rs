@@ -45,6 +45,8 @@ pub enum Capability {
     Idle,
     /// A start again and again.
     Schedule,
+    /// Checks before the command.
+    Preflight,
     /// Tasks that make no progress are noticed.
     Stall,
     /// Exit codes that mean "resume me".
@@ -273,6 +275,7 @@ impl Capability {
         (Self::Notify, "notify"),
         (Self::Idle, "idle"),
         (Self::Schedule, "schedule"),
+        (Self::Preflight, "preflight"),
         (Self::Stall, "stall"),
         (Self::ResumeExitCodes, "preemption.exit_codes"),
         (Self::ResumeVariables, "preemption: JOBC_ATTEMPT, JOBC_RESUME"),
@@ -513,6 +516,9 @@ fn needs_of_role(instances: &BTreeMap<&str, u32>, role: &RolePlan, found: &mut C
         if role.retry.backoff_seconds.is_some() {
             found.push((Capability::RetryBackoff, at.keys(["retry", "backoff"])));
         }
+    }
+    if !role.preflight.is_empty() {
+        found.push((Capability::Preflight, at.key("preflight")));
     }
     if role.stall.is_some() {
         found.push((Capability::Stall, at.key("stall")));

@@ -53,6 +53,7 @@ impl Backend for DockerfileBackend {
             | Capability::MinFailed
             | Capability::Retry(_)
             | Capability::RetryExitCodes
+            | Capability::Preflight
             | Capability::Stall
             | Capability::ResumeExitCodes
             | Capability::ResumeVariables

@@ -34,6 +34,7 @@ mod places;
 mod pod;
 mod pod_security;
 mod policy;
+mod preflight;
 mod probe;
 mod provider_needs;
 mod quantity;

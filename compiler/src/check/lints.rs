@@ -40,6 +40,7 @@ mod no_shm;
 mod nodes_alone;
 mod peer_at_localhost;
 mod pipe_failure;
+mod preflight_program;
 mod rank_by_hand;
 mod read_only_write;
 mod result_lost;
@@ -120,6 +121,7 @@ pub(super) const TABLE: &[Lint] = &[
     no_cuda_compiler::check,
     no_program::check,
     conda_activate::check,
+    preflight_program::check,
     visible_devices::check,
     host_port::check,
     served_port::check,

@@ -243,6 +243,8 @@ codes! {
     NCCL_SIGNAL "J0368" "a stop signal may not reach the program";
     CHECKPOINT_OUTPUT "J0369" "the output with the checkpoints is wrong";
     STALL_RULES "J0370" "`stall` cannot be followed";
+    PREFLIGHT "J0371" "a check before the command has nothing to check";
+    PREFLIGHT_PROGRAM "J0372" "a check before the command needs a program that the image does not have";
     NO_PROGRAM "J0380" "a program is not in the image";
     VISIBLE_DEVICES "J0381" "GPUs are selected that an instance does not have";
     SERVED_PORT "J0382" "a server listens on another port than its role declares";

@@ -3,7 +3,7 @@
 use jobc_schema::Pointer;
 
 /// A role's own value replaces the job's value as a whole.
-const REPLACED: [&str; 5] = ["image", "retry", "grace_period", "progress", "stall"];
+const REPLACED: [&str; 6] = ["image", "retry", "grace_period", "progress", "preflight", "stall"];
 /// A role's own entries are added to the job's.
 const MERGED: [&str; 2] = ["env", "metrics"];
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::lines::Lines;
 use crate::document::{Document, Node, Value};
 
-const JOB: [&str; 34] = [
+const JOB: [&str; 35] = [
     "version",
     "name",
     "description",
@@ -39,13 +39,14 @@ const JOB: [&str; 34] = [
     "retry",
     "timeout",
     "grace_period",
+    "preflight",
     "stall",
     "preemption",
     "compat",
     "openpai",
 ];
 
-const ROLE: [&str; 29] = [
+const ROLE: [&str; 30] = [
     "uses",
     "with",
     "image",
@@ -68,6 +69,7 @@ const ROLE: [&str; 29] = [
     "retry",
     "timeout",
     "grace_period",
+    "preflight",
     "stall",
     "stop_signal",
     "init",

@@ -32,6 +32,7 @@ pub(super) fn check_job(report: &mut Report<'_>) {
     one_of::metrics(&Pointer::ROOT, root, report);
     one_of::progress(&Pointer::ROOT, root, report);
     one_of::notices(root, report);
+    one_of::preflight(&Pointer::ROOT, root, report);
     one_of::retry(&Pointer::ROOT, root, report);
     storage::names(root, report);
     signal::job(root, report);
@@ -56,6 +57,7 @@ pub(super) fn check_job(report: &mut Report<'_>) {
         matrix::check(&at, &entry.value, report);
         one_of::metrics(&at, &entry.value, report);
         one_of::progress(&at, &entry.value, report);
+        one_of::preflight(&at, &entry.value, report);
         one_of::retry(&at, &entry.value, report);
         image::check(&at, &entry.value, report);
         lists::role(&at, &entry.value, report);

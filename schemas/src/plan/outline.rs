@@ -60,6 +60,7 @@ impl RolePlan {
             ready: None,
             completion: self.completion,
             retry: self.retry.clone(),
+            preflight: Vec::new(),
             stall: None,
             timeout_seconds: None,
             grace_period_seconds: self.grace_period_seconds,

@@ -139,6 +139,7 @@ fn role(capability: Capability) -> Value {
         Capability::Retry(RetryScope::Task) => json!({"retry": {"max": 1, "scope": "task"}}),
         Capability::Retry(RetryScope::Role) => json!({"retry": {"max": 1, "scope": "role"}}),
         Capability::RetryExitCodes => json!({"retry": {"max": 1, "on_exit_codes": [3]}}),
+        Capability::Preflight => json!({"preflight": [{"disk": "1GiB"}]}),
         Capability::Stall => json!({"stall": {"after": "10m"}}),
         Capability::ResumeVariables => json!({"run": "train --resume \"$JOBC_RESUME\""}),
         Capability::RetryVerdicts => json!({"retry": {"max": 1, "on": ["node", "preempted"]}}),

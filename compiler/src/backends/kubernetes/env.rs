@@ -214,7 +214,7 @@ fn uses_index(cluster: &Cluster<'_>, role: &RolePlan) -> bool {
 ///
 /// `apiVersion` is what an API server fills in. It compares such a selector as a whole, so an apply without it conflicts
 /// with the object that the server has.
-fn from_field(name: &str, path: &str) -> EnvVar {
+pub(super) fn from_field(name: &str, path: &str) -> EnvVar {
     let field = ObjectFieldSelector { api_version: Some("v1".to_owned()), field_path: path.to_owned() };
     let source = EnvVarSource { field_ref: Some(field), ..EnvVarSource::default() };
     EnvVar { name: name.to_owned(), value: None, value_from: Some(source) }

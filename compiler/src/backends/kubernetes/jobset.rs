@@ -18,6 +18,7 @@ use super::metadata;
 use super::naming;
 use super::origins::Origins;
 use super::policy;
+use super::preflight;
 use super::shape::{self, Shape};
 
 pub(super) use types::JobSet;
@@ -135,7 +136,11 @@ fn failure_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> Option<Failur
     let roles = &cluster.job.roles;
     let restarts_by_jobset = |role: &RolePlan| shape::restarts_by_jobset(cluster.job, role);
     let counts = |role: &RolePlan| restarts_by_jobset(role) && role.retry.max > 0;
-    let ignores = |role: &RolePlan| restarts_by_jobset(role) && role.retry.disruptions == Disruptions::Ignore;
+    let ignores = |role: &RolePlan| {
+        let is_uncounted =
+            role.retry.disruptions == Disruptions::Ignore || preflight::has_rules(cluster.job, role);
+        restarts_by_jobset(role) && is_uncounted
+    };
     let alone = |role: &RolePlan| roles.len() > 1 && role.retry.scope == RetryScope::Role;
     let max = roles.iter().filter(|r| counts(r)).map(|r| r.retry.max).max().unwrap_or(0);
     if max == 0 && !roles.iter().any(ignores) {

@@ -29,6 +29,7 @@ use super::kai;
 use super::metadata;
 use super::naming;
 use super::origins::Origins;
+use super::preflight;
 use super::probe::probes;
 use super::resources::resources;
 use super::secrets;
@@ -123,6 +124,7 @@ pub(super) fn template(
         env_file::add_writer(cluster, role, &in_file, &mut spec, origins);
     }
     configs.code.add_unpacker(role, &mut spec, origins);
+    preflight::add(cluster, role, &mut spec, origins);
     place_pod(cluster, role, &settings, &mut spec, origins, sink);
     if kai::queue(cluster.job).is_some() && spec.scheduler_name.is_none() && given.is_none() {
         spec.scheduler_name = Some(kai::SCHEDULER.to_owned());

@@ -12,6 +12,7 @@ use k8s_openapi::api::batch::v1::{
 
 use super::cluster::Cluster;
 use super::origins::Origins;
+use super::preflight;
 use super::release::POD_REPLACEMENT_POLICY;
 use super::shape::{Shape, restarts_by_jobset};
 
@@ -60,7 +61,8 @@ fn retries(cluster: &Cluster<'_>, role: &RolePlan, spec: &mut JobSpec, origins: 
         let at = match () {
             () if role.retry.has_final_codes() => retry.key(role.retry.codes_key()),
             () if cluster.job.preemption.is_some() => Pointer::ROOT.key("preemption"),
-            () => retry.key("disruptions"),
+            () if role.retry.disruptions == Disruptions::Ignore => retry.key("disruptions"),
+            () => role.at().key("preflight"),
         };
         spec.pod_failure_policy = Some(policy);
         origins.spec(["podFailurePolicy"], &at);
@@ -84,7 +86,8 @@ pub(super) fn uses_per_index(job: &JobPlan, role: &RolePlan) -> bool {
 fn failure_policy(job: &JobPlan, role: &RolePlan, per_index: bool) -> Option<PodFailurePolicy> {
     let ignores = role.retry.disruptions == Disruptions::Ignore;
     let resumed = job.preemption.as_ref().map(|preemption| &preemption.exit_codes[..]).unwrap_or_default();
-    if !ignores && !role.retry.has_final_codes() && resumed.is_empty() {
+    let has_checks = preflight::has_rules(job, role);
+    if !ignores && !role.retry.has_final_codes() && resumed.is_empty() && !has_checks {
         return None;
     }
     let disrupted = PodFailurePolicyOnPodConditionsPattern {
@@ -97,6 +100,9 @@ fn failure_policy(job: &JobPlan, role: &RolePlan, per_index: bool) -> Option<Pod
         on_exit_codes: None,
         on_pod_conditions: Some(vec![disrupted]),
     }];
+    if has_checks {
+        rules.extend(preflight::rules(job, role));
+    }
     if !resumed.is_empty() {
         rules.push(PodFailurePolicyRule {
             action: uncounted.to_owned(),

@@ -15,6 +15,7 @@ use super::devices;
 use super::gpu;
 use super::host_names;
 use super::kinds;
+use super::preflight;
 use super::release::{BACKOFF_LIMIT_PER_INDEX, DEPENDS_ON, Releases, SUCCESS_POLICY};
 use super::settings::settings;
 use super::shape::{Shape, shape};
@@ -69,6 +70,7 @@ fn depends_on_asker(capability: Capability, job: &JobPlan) -> bool {
         | Capability::MinFailed
         | Capability::Retry(RetryScope::Role | RetryScope::Job)
         | Capability::RetryDisruptions
+        | Capability::Preflight
         | Capability::FileIndex
         | Capability::FileOwner
         | Capability::Hugepages
@@ -143,6 +145,7 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
             let codes = kind.answer(Capability::RetryExitCodes, job, role);
             policies::retry_verdicts(codes, role, job)
         }
+        Capability::Preflight => preflight::support(job, role),
         Capability::Stall => none(
             "nothing of jobc runs beside pods; write `timeout`, or let the program watch itself, as `TORCH_NCCL_ASYNC_ERROR_HANDLING` does",
         ),

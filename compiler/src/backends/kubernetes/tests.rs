@@ -6,6 +6,7 @@ mod gpu;
 mod jobset;
 mod kinds;
 mod policy;
+mod preflight;
 mod scale;
 mod support;
 mod target;

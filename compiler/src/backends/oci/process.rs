@@ -5,7 +5,7 @@ use jobc_schema::plan::{EnvPlan, JobPlan, RolePlan};
 use oci_spec::runtime::{Capability, PosixRlimit, PosixRlimitBuilder, PosixRlimitType, Process, User};
 
 use crate::backend::tasks::Task;
-use crate::backend::{Address, command, render};
+use crate::backend::{Address, command, preflight, render};
 
 use super::{capabilities, gpu, image};
 
@@ -45,8 +45,9 @@ pub(super) fn process(
 
 /// The whole argument list; the known part if the image's ENTRYPOINT is unknown.
 fn args(job: &JobPlan, role: &RolePlan, at: &dyn Address, entrypoint: Option<&[String]>) -> Vec<String> {
-    let own =
-        command::argv(job, role).map(|texts| texts.iter().map(|text| render(text, at)).collect::<Vec<_>>());
+    let own = command::argv(job, role)
+        .map(|texts| preflight::before(job, role, texts))
+        .map(|texts| texts.iter().map(|text| render(text, at)).collect::<Vec<_>>());
     match (own, entrypoint) {
         (Some(own), Some(entrypoint)) if command::keeps_entrypoint(role) => {
             [entrypoint.to_vec(), own].concat()

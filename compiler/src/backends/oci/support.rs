@@ -6,7 +6,7 @@ use jobc_schema::job::Network;
 use jobc_schema::plan::{GpuAmount, JobPlan};
 use jobc_schema::schedule::Overlap;
 
-use crate::backend::{Capability, Support};
+use crate::backend::{Capability, Support, preflight};
 
 use super::mounts::storage;
 
@@ -44,6 +44,10 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
             "with `network: none` nothing is reachable, the host neither; write `network: job`".into(),
         ),
 
+        C::Preflight
+            if place.segments().nth(1).and_then(|name| job.role(&name)).is_some_and(|role| !preflight::has_place(role)) => Support::None(
+            "the checks are a shell before the command, which only the image knows; write the command as `run`".into(),
+        ),
         // A bundle starts one task once: order, time, repetition and number are decided by the executor.
         C::Needs(_)
         | C::NeedsMin
@@ -118,6 +122,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
             "how many GPUs there are is known only on the host: `jobc run` counts them; or write a number, or `gpus` of the host for the target".into(),
         ),
         C::Schedule
+        | C::Preflight
         | C::Gpu(Vendor::Nvidia | Vendor::Amd)
         | C::GpuNone
         | C::GpuVersion

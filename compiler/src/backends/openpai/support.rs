@@ -36,6 +36,9 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::RetryVerdicts => {
             none("OpenPAI uses its own table of exit codes; leave `on` out for this target")
         }
+        Capability::Preflight => none(
+            "nothing there tells checks from the command; write them in `setup`, whose failure OpenPAI retries as any other",
+        ),
         Capability::Stall => none(
             "nothing there reads the counters of a task; write `timeout`, or let the program watch itself",
         ),

@@ -72,6 +72,7 @@ pub(super) fn of(parts: &Parts<'_>, role: &RolePlan) -> Result<Command, &'static
 fn words(texts: Texts<'_>, prelude: &str, needs_bash: bool) -> Result<String, &'static str> {
     if let CommandPlan::Script { shell, setup, script } = &texts.role.command
         && let Some(program) = signals::shell(texts.role)
+        && texts.role.preflight.is_empty()
     {
         let mut whole = setup.clone().unwrap_or_default();
         if setup.is_some() {

@@ -128,6 +128,9 @@ fn needs_more(parts: &Parts<'_>, groups: &[Group<'_>], role: &RolePlan) -> Optio
     if role.launch != Launch::All || run::reaches_others(parts.job, role) {
         return Some("one instance starts processes on the others");
     }
+    if !role.preflight.is_empty() && role.retry.max > 0 {
+        return Some("checks before the command use up no retries");
+    }
     if let Some(reason) = of_retry(&role.retry, role.instances) {
         return Some(reason);
     }

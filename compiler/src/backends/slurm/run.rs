@@ -12,7 +12,7 @@ use jobc_schema::shell::quote;
 use jobc_schema::target::{SlurmContainer, SlurmTarget, image_file_name};
 
 use crate::backend::signals::{self, Way};
-use crate::backend::{Content, File, command};
+use crate::backend::{Content, File, command, preflight};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 use super::parts::Parts;
@@ -85,7 +85,7 @@ pub(super) fn argv(job: &JobPlan, role: &RolePlan) -> Vec<Text> {
         trapped.push_text(script);
         *script = trapped;
     }
-    words
+    preflight::before(job, role, words)
 }
 
 /// Whether the role's script is in a shell that waits for a program, which a signal to the shell does not reach.

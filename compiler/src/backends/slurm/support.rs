@@ -10,7 +10,7 @@ use jobc_schema::queueing::StartTime;
 use jobc_schema::role::{NeedState, RetryScope};
 use jobc_schema::target::{SlurmContainer, SlurmTarget};
 
-use crate::backend::{Capability, Support};
+use crate::backend::{Capability, Support, preflight};
 
 use super::parts::settings;
 use super::{gpu, group};
@@ -175,6 +175,10 @@ fn rest(
         C::RetryMemory => none(
             "a step has the memory that the Slurm job asked for; raise `resources.memory`, or leave `memory` out of `retry`",
         ),
+        C::Preflight if !role.is_none_or(preflight::has_place) => none(
+            "the checks are a shell before the command, which only the image knows; write the command as `run`",
+        ),
+        C::Preflight => Support::Full,
         C::Stall => none(
             "nothing of jobc reads the counters of tasks on the nodes; write `timeout`, or let the program watch itself, as `TORCH_NCCL_ASYNC_ERROR_HANDLING` does",
         ),

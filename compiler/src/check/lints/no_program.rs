@@ -93,6 +93,11 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     }
 }
 
+/// Whether an image is known to have no Python, and nothing brings one.
+pub(super) fn is_without_python(image: &ImagePlan, reference: &str) -> bool {
+    base(reference).zip(packages(image)).is_some_and(|(base, packages)| lacks(base, "python3", &packages))
+}
+
 /// The base of an image of those that are known, by its name and tag.
 fn base(reference: &str) -> Option<Base> {
     let parts = Parts::of(reference);

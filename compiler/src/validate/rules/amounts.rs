@@ -22,6 +22,24 @@ pub(super) fn job(root: &Node, report: &mut Report<'_>) {
     ] {
         check(&Pointer::ROOT, root, path, DURATION, report);
     }
+    preflight(&Pointer::ROOT, root, report);
+}
+
+/// The amounts and durations of checks before the command.
+fn preflight(at: &Pointer, parent: &Node, report: &mut Report<'_>) {
+    let Some(Value::Sequence(checks)) = parent.get("preflight").map(|checks| &checks.value) else { return };
+    for (number, one) in checks.iter().enumerate() {
+        let at = at.key("preflight").index(number);
+        for (key, form) in [
+            ("disk", BYTES),
+            ("allreduce", BYTES),
+            ("clock", DURATION),
+            ("network", DURATION),
+            ("timeout", DURATION),
+        ] {
+            check(&at, one, &[key], form, report);
+        }
+    }
 }
 
 /// The amounts and durations of a role.
@@ -29,6 +47,7 @@ pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
     for path in [&["timeout"][..], &["grace_period"], &["retry", "backoff"], &["stall", "after"]] {
         check(at, role, path, DURATION, report);
     }
+    preflight(at, role, report);
     for key in ["delay", "every", "try_timeout", "timeout"] {
         check(at, role, &["ready", key], DURATION, report);
     }

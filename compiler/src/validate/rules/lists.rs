@@ -18,6 +18,7 @@ pub(super) fn job(root: &Node, report: &mut Report<'_>) {
         &["retry", "on_exit_codes"],
         &["retry", "never_on_exit_codes"],
         &["retry", "on"],
+        &["preflight"],
         &["preemption", "exit_codes"],
         &["stall", "signs"],
         &["image", "secrets"],
@@ -28,13 +29,14 @@ pub(super) fn job(root: &Node, report: &mut Report<'_>) {
 
 /// The lists of a role.
 pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
-    let paths: [&[&str]; 11] = [
+    let paths: [&[&str]; 12] = [
         &["needs"],
         &["data"],
         &["outputs"],
         &["retry", "on_exit_codes"],
         &["retry", "never_on_exit_codes"],
         &["retry", "on"],
+        &["preflight"],
         &["stall", "signs"],
         &["resources", "gpu", "capabilities"],
         &["resources", "gpu", "model"],

@@ -46,6 +46,24 @@ pub(super) fn notices(root: &Node, report: &mut Report<'_>) {
     }
 }
 
+/// The checks before the command.
+pub(super) fn preflight(at: &Pointer, parent: &Node, report: &mut Report<'_>) {
+    let Some(Value::Sequence(checks)) = parent.get("preflight").map(|checks| &checks.value) else { return };
+    for (number, check) in checks.iter().enumerate() {
+        let at = at.key("preflight").index(number);
+        exactly_one(report, &at, check, &["disk", "clock", "network", "allreduce", "run"], "what is checked");
+        for (key, of) in [("path", "disk"), ("timeout", "run")] {
+            if check.get(key).is_some() && check.get(of).is_none() {
+                report.push(
+                    Diagnostic::error(codes::MISSING_KEY, format!("`{of}` is missing next to `{key}`"))
+                        .at_place(report.key(&at.key(key)), "")
+                        .note(format!("`{key}` belongs to `{of}` alone; leave it out, or write `{of}`")),
+                );
+            }
+        }
+    }
+}
+
 /// The source of the progress of the job or of a role.
 pub(super) fn progress(at: &Pointer, parent: &Node, report: &mut Report<'_>) {
     let Some(progress) = parent.get("progress") else { return };

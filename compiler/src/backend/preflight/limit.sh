@@ -1,0 +1,3 @@
+limit() { # SECONDS COMMAND...
+  if command -v timeout >/dev/null; then timeout -s KILL "$@"; else shift && "$@"; fi
+}
