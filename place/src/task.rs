@@ -173,13 +173,13 @@ impl TaskStatus {
 
     /// With the verdict on an attempt that has succeeded or failed, by its end and the place's word for it.
     #[must_use]
-    pub fn judged(self, word: Option<&str>) -> Self {
-        self.judged_with(word, None)
+    pub fn judged(self, word: Option<&str>, lines: Vec<String>) -> Self {
+        self.judged_with(word, lines, None)
     }
 
     /// The same with a fault of a device that the place knows.
     #[must_use]
-    pub fn judged_with(mut self, word: Option<&str>, fault: Option<NodeFault>) -> Self {
+    pub fn judged_with(mut self, word: Option<&str>, lines: Vec<String>, fault: Option<NodeFault>) -> Self {
         if self.verdict.is_none() && matches!(self.state, TaskState::Succeeded | TaskState::Failed) {
             self.verdict = Some(judge(&Facts {
                 exit_code: self.exit_code,
@@ -187,6 +187,7 @@ impl TaskStatus {
                 reason: self.reason.clone(),
                 word: word.map(str::to_owned),
                 oom_kills: self.oom_kills,
+                lines,
                 fault,
                 ..Facts::default()
             }));

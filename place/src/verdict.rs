@@ -12,7 +12,7 @@ use jobc_schema::failure::Failure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use judge::{Cut, Facts, NodeFault, is_consequence, judge, says_out_of_memory};
+pub use judge::{Cut, Facts, NodeFault, is_consequence, is_preflight, judge, says_out_of_memory};
 pub use known::xid;
 
 /// What kind of end an attempt had.

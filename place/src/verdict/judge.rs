@@ -142,6 +142,11 @@ pub fn is_consequence(lines: &[String], exit_code: u8) -> bool {
     known::sentence(lines, Some(exit_code), false).is_some_and(|(sentence, _)| sentence.is_consequence)
 }
 
+/// Whether the last lines of a failed attempt say that it has failed before its command, by a check.
+pub fn is_preflight(lines: &[String], exit_code: u8) -> bool {
+    known::sentence(lines, Some(exit_code), false).is_some_and(|(sentence, _)| sentence.is_preflight)
+}
+
 fn of_cut(cut: Cut) -> (Verdict, &'static str) {
     match cut {
         Cut::TimeLimit => (Verdict::Timeout, "raise `timeout`, or save checkpoints and continue from them"),

@@ -44,6 +44,9 @@ pub(super) struct Sentence {
     /// It says that a peer is gone: what happened to the peer is the cause.
     #[serde(default)]
     pub(super) is_consequence: bool,
+    /// It is that of a failed check before the command.
+    #[serde(default)]
+    pub(super) is_preflight: bool,
     /// What it means.
     pub(super) verdict: Verdict,
     /// What to do next.

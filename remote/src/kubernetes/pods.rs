@@ -335,7 +335,9 @@ pub(crate) fn tasks(pods: &[Pod]) -> Vec<TaskStatus> {
         let word = status.reason.clone();
         let next = || "have the node drained, or its device plugin checked".to_owned();
         let fault = pod.unhealthy_device().map(|(_, what)| NodeFault { what, next: next() });
-        Some(status.judged_with(word.as_deref(), fault))
+        // A failed check says there whose fault it is; the container's own lines are in its log alone.
+        let lines = ended.map(|ended| ended.message.lines().map(str::to_owned).collect());
+        Some(status.judged_with(word.as_deref(), lines.unwrap_or_default(), fault))
     };
     TaskStatus::by_task(order.into_iter().filter_map(status))
 }
@@ -368,6 +370,26 @@ mod tests {
         assert_eq!(judged.kind, Verdict::Node);
         assert_eq!(judged.evidence, ["exit 1", "GPU-7 (`nvidia.com/gpu`) is unhealthy"]);
         assert!(judged.next.is_some_and(|next| next.contains("drained")));
+    }
+
+    #[test]
+    fn a_failed_check_before_the_command_is_judged_by_what_it_says() {
+        let said = "jobc: preflight: data: /data/x can be read\njobc: preflight failed: gpus: 7 of 8 are visible (train-0 on node-7: the node is at fault)\n";
+        let ended = json!({"exitCode": 86, "reason": "Error", "message": said});
+        let pods = [pod(
+            "x",
+            Some("0"),
+            "2026-01-01T00:00:00Z",
+            &json!({
+                "phase": "Failed",
+                "initContainerStatuses": [{"name": "jobc-preflight", "state": {"terminated": ended}}],
+                "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}],
+            }),
+        )];
+        let tasks = tasks(&pods);
+        let verdict = tasks[0].verdict.as_ref().unwrap();
+        assert_eq!((tasks[0].exit_code, verdict.kind.as_str()), (Some(86), "node"));
+        assert!(verdict.evidence.concat().contains("7 of 8 are visible (train-0 on node-7"), "{verdict:?}");
     }
 
     #[test]

@@ -110,7 +110,7 @@ fn without_supervisor(
             reason: is_memory.then(|| "OUT_OF_MEMORY".to_owned()),
             ..TaskStatus::new(TaskId::new(role, index), word, attempt)
         }
-        .judged(if is_memory { Some("OUT_OF_MEMORY") } else { word_of(state) })
+        .judged(if is_memory { Some("OUT_OF_MEMORY") } else { word_of(state) }, vec![])
     };
     group.tasks().map(status).collect()
 }
@@ -161,7 +161,7 @@ fn of_group(files: &RunFiles, group: &GroupRecord, state: &GroupState) -> Vec<Ta
                 verdict: attempt.judged.cloned(),
                 ..TaskStatus::new(task.clone(), state, attempt.number)
             }
-            .judged(word)
+            .judged(word, vec![])
         }));
     }
     TaskStatus::by_task(found)

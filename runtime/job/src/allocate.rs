@@ -13,7 +13,8 @@ mod stored;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use oci_spec::runtime::{Mount, Root as OciRoot};
+use jobc_schema::preflight;
+use oci_spec::runtime::{Mount, Process, Root as OciRoot};
 
 use crate::caller_ids;
 use image::Image;
@@ -189,6 +190,9 @@ impl Allocation {
             image.apply(bundle, &mut process, is_secret);
             spec.set_process(Some(process));
         }
+        if let Some(process) = spec.process_mut() {
+            name_node(process);
+        }
         if !self.secret_mounts.is_empty() {
             spec.mounts_mut().get_or_insert_default().extend(self.secret_mounts.iter().cloned());
         }
@@ -312,6 +316,17 @@ fn absent_outputs(bundle: &Bundle) -> Vec<PathBuf> {
         .filter_map(|mount| mount.source().as_ref().map(|source| bundle.dir.join(source)))
         .filter(|source| !source.exists())
         .collect()
+}
+
+/// Tells the checks before a command where they are: a container has the name of its task. Returns whether there are any.
+pub(crate) fn name_node(process: &mut Process) -> bool {
+    let has_checks = process.args().iter().flatten().nth(3).is_some_and(|word| word == preflight::NAME);
+    if has_checks {
+        let node = format!("{}={}", preflight::NODE, rustix::system::uname().nodename().to_string_lossy());
+        let env = process.env().iter().flatten().cloned().chain([node]).collect();
+        process.set_env(Some(env));
+    }
+    has_checks
 }
 
 fn is_bind(mount: &Mount) -> bool {

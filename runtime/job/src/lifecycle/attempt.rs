@@ -11,7 +11,7 @@ use jobc_container::process::Exit;
 use jobc_place::exit_code;
 use jobc_place::exit_text;
 use jobc_place::task::TaskState;
-use jobc_place::verdict::{Cut, Facts, judge, says_out_of_memory};
+use jobc_place::verdict::{Cut, Facts, is_preflight, judge, says_out_of_memory};
 
 impl Lifecycle {
     /// Its container is being created.
@@ -156,6 +156,8 @@ impl Lifecycle {
                 if purpose == Some(EndReason::Served) { Exit::Code(exit_code::SUCCEEDED) } else { exit };
             let ran_out = seen.oom_kills > 0 || task.reason.as_deref().is_some_and(says_out_of_memory);
             self.progress[number].ran_out = ran_out && exit != Exit::Code(exit_code::SUCCEEDED);
+            self.progress[number].is_unfit =
+                self.roles[task.role].has_preflight && is_preflight(&seen.lines, exit.code());
             task.verdict = Some(judge(&Facts {
                 exit_code: Some(exit.code()),
                 signal: exit.signal().map(exit_text::signal_name),

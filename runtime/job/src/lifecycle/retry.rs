@@ -33,7 +33,10 @@ impl Lifecycle {
         }
         let role = self.tasks[number].role;
         let retry = &self.roles[role].retry;
+        // A command that did not run uses up no retry; what another node cannot repair is not tried again.
+        let is_unfit = std::mem::take(&mut self.progress[number].is_unfit);
         let retries = match retry.scope {
+            _ if is_unfit => self.progress[number].unfit_retries,
             RetryScope::Task => self.progress[number].retries,
             RetryScope::Role => self.roles[role].retries,
             RetryScope::Job => self.attempt - 1 - self.resumes,
@@ -42,7 +45,7 @@ impl Lifecycle {
         // `stall: {action: restart}` retries what no list of `retry` names.
         let is_restarted = kind == Some(Failure::Stall) && self.roles[role].restarts_stalls;
         let is_covered = is_restarted || retry.covers(code, kind);
-        let is_final = self.progress[number].is_final;
+        let is_final = self.progress[number].is_final || is_unfit && kind == Some(Failure::UserError);
         if !matches!(self.phase, Phase::Running) || is_final || !is_covered || retries >= retry.max {
             return self.failed_for_good(time, number, unstarted);
         }
@@ -54,7 +57,8 @@ impl Lifecycle {
                 if scope == RetryScope::Task { number..number + 1 } else { self.roles[role].tasks.clone() };
             tasks.for_each(|task| self.progress[task].growths += 1);
         }
-        self.try_again(time, number, backoff, true);
+        self.progress[number].unfit_retries += u32::from(is_unfit);
+        self.try_again(time, number, backoff, !is_unfit);
     }
 
     /// Another attempt of the task, of its role or of the job comes; it counts as a retry unless it resumes.

@@ -34,6 +34,8 @@ pub(super) struct Role {
     pub(super) grace: Duration,
     /// Whether its tasks have GPUs.
     pub(super) has_gpus: bool,
+    /// Whether it has checks before its command.
+    pub(super) has_preflight: bool,
     /// Whether it has a `ready` check.
     pub(super) has_ready_check: bool,
     serving: LaunchRole,
@@ -164,6 +166,7 @@ pub(super) fn of_plan(plan: &JobPlan) -> Vec<Role> {
             timeout: planned.timeout_seconds.map(Duration::from_secs),
             grace: Duration::from_secs(planned.grace_period_seconds),
             has_gpus: planned.gpus().is_some(),
+            has_preflight: !planned.preflight.is_empty(),
             has_ready_check: planned.ready.is_some(),
             serving: serving(planned, members.contains(&*planned.name)),
             combinations: None,

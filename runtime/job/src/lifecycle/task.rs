@@ -52,6 +52,10 @@ pub(super) struct TaskProgress {
     pub(super) retries: u32,
     /// Whether the failure of its latest attempt is final.
     pub(super) is_final: bool,
+    /// Whether its latest attempt ended by a check before its command.
+    pub(super) is_unfit: bool,
+    /// How often it was tried again after such an attempt.
+    pub(super) unfit_retries: u32,
     /// How often it was resumed in a row, each time soon.
     pub(super) quick_resumes: u32,
     /// When its latest attempt was seen running.

@@ -149,7 +149,8 @@ fn inputs(job: &Lifecycle, what: &str) -> Vec<Input> {
             let code: i32 = code.parse().expect("a code");
             let exit = u8::try_from(code).map_or(Exit::Signal(-code), Exit::Code);
             let note = Some(note.to_owned()).filter(|note| !note.is_empty());
-            Input::Ended { task, exit, note, seen: AttemptFacts::default() }
+            let lines = note.iter().filter(|note| note.starts_with("jobc: ")).cloned().collect();
+            Input::Ended { task, exit, note, seen: AttemptFacts { lines, ..AttemptFacts::default() } }
         }),
         "stop" => {
             let grace = rest.parse().ok().map(Duration::from_secs);

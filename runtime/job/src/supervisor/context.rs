@@ -9,6 +9,7 @@ use jobc_schema::plan::{ImageSource, JobPlan};
 use jobc_schema::preemption::{ATTEMPT, RESUME};
 
 use super::message::FileNumber;
+use crate::allocate::name_node;
 use crate::directory::Directory;
 use crate::discarded::ExpectedLayers;
 use crate::host_environment::HostEnvironments;
@@ -144,6 +145,7 @@ impl JobContext {
             changed |= attempt > 1;
             tell_attempt(process.env_mut().get_or_insert_default(), attempt);
         }
+        changed |= spec.process_mut().as_mut().is_some_and(name_node);
         if let Some(bytes) = memory_bytes {
             changed |= set_memory(spec, bytes);
         }

@@ -1,41 +1,19 @@
 //! What happens to the host while the job runs: faults of its GPUs, a clock that is set, a claim that is removed.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use jobc_place::verdict::NodeFault;
 use jobc_schema::duration::Seconds;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
 use super::Supervisor;
 use crate::event::Kind as EventKind;
-use crate::lifecycle::TaskNumber;
-use crate::metrics::GpuFault;
 
 /// A clock that is corrected goes on by less.
 const MIN_CLOCK_STEP: u64 = 5;
 
 /// How often to look at the clock and the claim.
 const INTERVAL: Duration = Duration::from_secs(2);
-
-/// What has happened so far.
-#[derive(Debug, Default)]
-pub(super) struct NodeFaults {
-    /// The faults of the GPUs of each task, with its attempt.
-    gpus: BTreeMap<TaskNumber, (u32, Vec<GpuFault>)>,
-    /// The time of the clock at the start of the host, in seconds since 1970.
-    clock: Option<u64>,
-    looked: Option<Instant>,
-}
-
-impl NodeFaults {
-    /// The fault of a device that ended an attempt, if one may have.
-    pub(super) fn of_attempt(&self, task: TaskNumber, attempt: u32) -> Option<NodeFault> {
-        let (_, faults) = self.gpus.get(&task).filter(|(known, _)| *known == attempt)?;
-        faults.iter().find_map(GpuFault::of_node)
-    }
-}
 
 impl Supervisor {
     /// Looks whether the host is well, after each sample.

@@ -51,6 +51,39 @@ fn only_listed_kinds_of_failures_are_tried_again() {
 }
 
 #[test]
+fn failed_checks_use_up_no_retry() {
+    // As often again as the command may be, and the command has its own count.
+    insta::assert_snapshot!(check(
+        &json!({"roles": {"main": {"preflight": [{"gpus": {}}], "retry": {"max": 1, "backoff_seconds": 0}}}}),
+        "0 prepared
+         0 created main-0
+         0 started main-0
+         1 ended main-0 86 jobc: preflight failed: gpus: 7 of 8 are visible (main-0 on n1: the node is at fault)
+         2 created main-0
+         2 started main-0
+         3 ended main-0 1
+         4 created main-0
+         4 started main-0
+         5 ended main-0 86 jobc: preflight failed: gpus: 7 of 8 are visible (main-0 on n1: the node is at fault)"
+    ));
+}
+
+#[test]
+fn what_no_node_can_repair_is_not_tried_again() {
+    insta::assert_snapshot!(check(
+        &json!({"roles": {"main": {"instances": 2, "preflight": [{"gpus": {}}], "retry": {"max": 3, "scope": "role", "backoff_seconds": 0}}}}),
+        "0 prepared
+         0 created main-*
+         0 started main-*
+         1 ended main-1 86 jobc: preflight failed: gpus: 7 of 8 are visible (main-1 on n1: the node is at fault)
+         1 ended main-0 143
+         2 created main-*
+         2 started main-*
+         3 ended main-0 87 jobc: preflight failed: data: /data has no files (main-0 on n1: the job is at fault)"
+    ));
+}
+
+#[test]
 fn memory_grows_after_an_attempt_that_ran_out_of_it() {
     insta::assert_snapshot!(check(
         &json!({"roles": {"main": {"retry": {"max": 4, "memory_bytes": [96, 144], "backoff_seconds": 0}}}}),
