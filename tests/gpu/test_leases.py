@@ -268,6 +268,61 @@ def test_a_task_keeps_its_device_for_all_attempts(host):
     assert len(used) == 6 and set(used) == {"nvidia0", "nvidia1"}, f"used devices: {used}"
 
 
+def test_another_attempt_waits_for_the_memory_of_its_card(host):
+    """The driver gives back the memory of killed processes late: the attempt starts once it has, or is stopped at once."""
+    script = "date +%s >> /out/begins; [ $(wc -l < /out/begins) -ge 2 ]"
+    host.answer(f"gpu.0.processes=1:{70 << 30}", f"gpu.1.processes=1:{70 << 30}")
+    job = host.start(host.file("freed", run=script, retry={"max": 1, "backoff": "0s"}))
+    host.until(lambda: host.json("inspect", job)["tasks"][0]["attempt"] == 2)
+    time.sleep(2)
+    host.answer("gpu.0.processes=", "gpu.1.processes=")
+    assert host.wait(job) == 0, host.json("inspect", job)["end"]
+    first, second = map(int, host.read_output("begins").split())
+    assert 2 <= second - first < 30, (first, second)
+    (host.output / "begins").unlink()
+    host.answer(f"gpu.0.processes=1:{70 << 30}", f"gpu.1.processes=1:{70 << 30}")
+    job = host.start(host.file("stopped", run=script, retry={"max": 1, "backoff": "0s"}))
+    host.until(lambda: host.json("inspect", job)["tasks"][0]["attempt"] == 2)
+    begin = time.monotonic()
+    host.call("stop", job)
+    assert host.wait(job) == 130 and time.monotonic() - begin < 10, host.json("inspect", job)["end"]
+
+
+SMI = """\
+#!/bin/sh
+case $1 in
+  -L) [ -z "{broken}" ] || {{ echo "{broken}"; exit 18; }}
+    for node in /dev/nvidia[0-9]*; do [ "$node" = "{lost}" ] || echo "GPU ${{node#/dev/nvidia}}: NVIDIA A100"; done ;;
+  *) echo {driver} ;;
+esac
+"""
+
+
+@pytest.mark.accounts("root")
+def test_checks_before_the_command_see_the_cards_of_the_task(host):
+    """A lost card and a driver that is too old are named before the command runs."""
+    smi = host.root / "usr/bin/nvidia-smi"
+
+    def checked(preflight, lost="", broken="", driver="550.54.15", gpu=2):
+        smi.write_text(SMI.format(lost=lost, broken=broken, driver=driver))
+        smi.chmod(0o755)
+        return host.run(host.file("seen", gpu=gpu, run="echo the command", preflight=preflight))
+    before = smi.read_bytes()
+    try:
+        expect(checked(["gpus", "driver"]), 0, "gpus: 2 visible", r"driver: 550\.54\.15", "the command")
+        lost = checked(["gpus"], lost="/dev/nvidia1")
+        expect(lost, 1, r"preflight failed: gpus: 1 of 2 are visible \(main-0 on \S+: the node is at fault\)", "main-0: node")
+        assert "the command" not in lost.stdout
+        expect(checked(["gpus"], broken="Failed to initialize NVML: Driver/library version mismatch"), 1, "nvidia-smi says: Failed to initialize NVML")
+        # Another one than NVML has said.
+        old = {"driver": "525.60.13"}
+        expect(checked(["driver"], gpu={"count": 1, "driver": "535"}, **old), 1, r"the driver is 525\.60\.13, and `gpu\.driver` needs 535 .*the node is at fault")
+        expect(checked(["driver"], gpu={"count": 1, "cuda": "12.0"}, driver="470.42"), 1,
+               r"the driver is 470\.42, and CUDA 12\.0 of the program needs 525 .*the job is at fault", "main-0: user error")
+    finally:
+        smi.write_bytes(before)
+
+
 def test_many_concurrent_jobs_of_which_some_are_killed_leave_no_lease(host):
     """Many concurrent jobs, some of them killed: no two have the same card."""
     script = f"node=$({NODES}); flock -n /out/$node sleep 0.2 || echo $JOBC_JOB > /out/shared"
