@@ -28,7 +28,7 @@ def until(what, seconds=30):
 
 @pytest.mark.parametrize("xid, kind, words", [
     (79, "node", ("fallen off the bus", "drained")),
-    (94, "node", ("error that ended the program", "run it again")),
+    pytest.param(94, "node", ("error that ended the program", "run it again"), marks=pytest.mark.slow),
     (31, "user error", ("exit 1", "")),
 ], ids=["lost", "memory", "program"])
 def test_an_error_of_the_driver_decides_whose_fault_it_is(jobs, xid, kind, words):

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import pytest
+
 RANK = r"""
 import os, signal, socket, sys, time
 rank, fault = int(os.environ["JOBC_INDEX"]), os.environ.get("FAULT", "")
@@ -78,6 +80,14 @@ FAULTS = {
     "no way to a server": ("raise OSError(113, 'No route to host')", "infrastructure", "No route to host", "between the nodes"),
     "own exit code": ("os._exit(3)", "user error", "exit 3", None),
 }
+
+# Of each cause one; the others are slow.
+QUICK = ("missing module", "killed by a stranger", "GPU out of memory", "bad GPU", "collective timeout", "no way to a server")
+
+
+def faults():
+    """The names of the faults, as parameters of a test."""
+    return [pytest.param(fault, marks=[] if fault in QUICK else [pytest.mark.slow]) for fault in FAULTS]
 
 
 def fits(verdict, fault):

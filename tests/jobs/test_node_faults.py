@@ -65,7 +65,7 @@ def test_the_task_that_has_lost_its_network_is_named(jobs):
     wrote("lost network of one task, with `stall`", "rank-2", verdict)
 
 
-@pytest.mark.parametrize("seconds", (86400, -3600))
+@pytest.mark.parametrize("seconds", (86400, pytest.param(-3600, marks=pytest.mark.slow)))
 def test_a_clock_that_is_set_ends_nothing(jobs, seconds):
     """Time limits, readiness and stalls go by a clock that cannot be set."""
     needs.tool("cc")

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from command_line import SECONDS, run_roles
-from gang import FAULTS, fits, gang, wrote
+from gang import FAULTS, faults, fits, gang, wrote
 
 pytestmark = [pytest.mark.isolated, pytest.mark.duration(30)]
 everybody = pytest.mark.accounts("root", slow="range")
@@ -30,7 +30,7 @@ def end_of(jobs, name, roles, code=1, end=r"failed: .*", **more):
 
 
 @everybody
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", faults())
 def test_the_faulty_rank_of_a_gang_is_named(all_jobs, fault):
     name = "verdict-" + fault.lower().replace(" ", "-")
     verdict, _, record = end_of(all_jobs, name, gang(FAULTS[fault][0]), distributed={"framework": "ddp", "roles": ["rank"]})

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster import until
-from gang import FAULTS, fits, gang, wrote
+from gang import FAULTS, faults, fits, gang, wrote
 from place import Place
 
 pytestmark = [pytest.mark.isolated, pytest.mark.duration(60)]
@@ -31,7 +31,7 @@ def judged(place, handle, begin):
 
 
 @TOGETHER
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", faults())
 def test_the_faulty_rank_of_a_gang_is_named(slurm, fault):
     begin = time.monotonic()
     roles = gang(FAULTS[fault][0], resources=RESOURCES)
