@@ -168,6 +168,11 @@ fn shown(notice: &Notice) -> String {
     }
 }
 
+/// What each notice says of an end, also the one that `--notify` shows: `failed: main-0: exit 3`.
+pub fn sentence(state: &str, explanation: &str) -> String {
+    if explanation.starts_with(state) { explanation.to_owned() } else { format!("{state}: {explanation}") }
+}
+
 fn message(job: &JobId, event: &Event, on: NoticeEvent, state: &str) -> Message {
     let text = |key: &str| event.detail[key].as_str().map(str::to_owned);
     let explanation = match &event.task {
@@ -178,10 +183,11 @@ fn message(job: &JobId, event: &Event, on: NoticeEvent, state: &str) -> Message 
         _ => text("explanation").unwrap_or_else(|| on.as_str().to_owned()),
     };
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let what = if explanation.starts_with(state) || on == NoticeEvent::Started {
+    // A time limit is a failure, and says so itself.
+    let what = if explanation.starts_with(state) {
         explanation.clone()
     } else {
-        format!("{}: {explanation}", on.as_str())
+        sentence(on.as_str(), &explanation)
     };
     Message {
         text: format!("{job} on {host}: {what}"),

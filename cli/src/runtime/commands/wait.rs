@@ -22,6 +22,7 @@ use crate::runtime::args::jobs::WaitArgs;
 use crate::runtime::notice;
 use crate::table::escape_control;
 use crate::terminal;
+use jobc_job::notice::sentence;
 
 /// Maximum number of failed jobs of a sweep whose last output is printed.
 const MAX_OUTPUTS: usize = 5;
@@ -48,7 +49,7 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<ExitCode> {
         for job in one.members.jobs() {
             let Some(end) = wait_for(one, job)? else { continue };
             if args.notify {
-                notice::show(&one.id_of(job), &end.end_text());
+                notice::show(&one.id_of(job), &sentence(end.state.as_str(), &end.end_text()));
             }
             job_end_line::print(format, &one.id_of(job), &end);
             // The last lines of a job of this host end with it.

@@ -53,6 +53,7 @@ use built_plan::BuiltPlan;
 use compile::JobSource;
 pub(super) use compile::job_args;
 use discarded::Subject;
+use jobc_job::notice::sentence;
 use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
 use live::LiveTable;
 use retry_of::EarlierRun;
@@ -280,8 +281,9 @@ fn notify(records: &[Record]) {
     match records {
         [] => {}
         [record] => {
-            let end = record.end.as_ref().map_or_else(|| record.state.as_str(), |end| &end.explanation);
-            notice::show(&record.id.to_string(), end);
+            let state = record.state.as_str();
+            let end = record.end.as_ref().map_or(state, |end| &end.explanation);
+            notice::show(&record.id.to_string(), &sentence(state, end));
         }
         [first, ..] => {
             let counts = count(records.iter().map(|record| record.state.as_str()));
