@@ -18,6 +18,7 @@ mod journal;
 mod mailbox;
 mod message;
 mod node_faults;
+mod node_watch;
 mod numbers;
 pub mod on_nodes;
 mod open_files;
@@ -85,7 +86,7 @@ use jobc_sys::write_atomic::Durability;
 use journal::Journal;
 pub use mailbox::{Mailbox, Sender};
 use message::{Message, PreparedHost};
-use node_faults::NodeFaults;
+use node_watch::NodeWatch;
 use poll::{EventSource, Poll};
 use rendezvous::RendezvousWatch;
 use spawner::{ContainerSpawner, Spawner, TaskSpawner};
@@ -160,7 +161,7 @@ struct Supervisor {
     sampler: Sampler,
     /// Whether tasks make progress.
     stalls: Stalls,
-    node_faults: NodeFaults,
+    node_watch: NodeWatch,
     /// The buffer for tasks' output.
     buffer: Vec<u8>,
     /// The thread that prepares the job.
@@ -322,7 +323,7 @@ impl Supervisor {
             partial_lines: BTreeMap::new(),
             sampler,
             stalls: Stalls::default(),
-            node_faults: NodeFaults::default(),
+            node_watch: NodeWatch::default(),
             buffer: vec![0; 65536],
             preparation: None,
             prepared: None,

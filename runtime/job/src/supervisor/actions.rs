@@ -361,7 +361,7 @@ impl Supervisor {
         let directory = self.directory.logs(&known.task);
         // Lines that cannot be read are none: the verdict then rests on the rest.
         let lines = logs::last_lines(&directory, known.attempt, MAX_LINES_SEEN).unwrap_or_default();
-        let fault = self.node_faults.of_attempt(task, known.attempt);
+        let fault = self.node_watch.of_attempt(task, known.attempt);
         AttemptFacts { oom_kills: known.oom_kills, fault, lines }
     }
 

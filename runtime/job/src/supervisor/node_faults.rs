@@ -1,27 +1,18 @@
 //! What happens to the host while the job runs: faults of its GPUs, a clock that is set, a claim that is removed.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use jobc_schema::duration::Seconds;
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
 use super::Supervisor;
 use crate::event::Kind as EventKind;
 
-/// A clock that is corrected goes on by less.
-const MIN_CLOCK_STEP: u64 = 5;
-
-/// How often to look at the clock and the claim.
-const INTERVAL: Duration = Duration::from_secs(2);
-
 impl Supervisor {
     /// Looks whether the host is well, after each sample.
     pub(super) fn look_at_node(&mut self) {
         self.note_gpu_faults();
-        let now = Instant::now();
-        if self.run.is_none() && self.node_faults.looked.is_none_or(|looked| now - looked >= INTERVAL) {
-            self.node_faults.looked = Some(now);
+        if self.run.is_none() && self.node_watch.is_due(Instant::now()) {
             self.look_at_clock();
             self.look_at_claim();
         }
@@ -31,42 +22,24 @@ impl Supervisor {
     pub(super) fn note_gpu_faults(&mut self) {
         for (id, fault) in self.sampler.take_gpu_faults() {
             let Some(task) = self.lifecycle.tasks().iter().position(|task| task.id == id) else { continue };
-            let attempt = self.lifecycle.tasks()[task].attempt;
-            let known = self.node_faults.gpus.entry(task).or_default();
-            if known.0 != attempt {
-                *known = (attempt, vec![]);
-            }
-            if known.1.contains(&fault) {
+            if !self.node_watch.is_new(task, self.lifecycle.tasks()[task].attempt, &fault) {
                 continue;
             }
             let mut detail = json!({ "gpu": fault.gpu(), "what": fault.what });
             if let Some(xid) = fault.xid {
                 detail["xid"] = json!(xid);
             }
-            known.1.push(fault.clone());
             self.journal.task_event(task, EventKind::GpuFault, detail);
             self.journal.note(format!("{id}: {}: {}", fault.gpu(), fault.what));
         }
     }
 
     fn look_at_clock(&mut self) {
-        let Ok(time) = SystemTime::now().duration_since(UNIX_EPOCH) else { return };
-        // It goes on while the host sleeps.
-        let up = Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default();
-        let clock = time.saturating_sub(up).as_secs();
-        let Some(before) = self.node_faults.clock.replace(clock) else { return };
-        let step = clock.abs_diff(before);
-        if step < MIN_CLOCK_STEP {
-            // Small steps add up.
-            self.node_faults.clock = Some(before);
-            return;
-        }
-        let seconds = i64::try_from(step).unwrap_or(i64::MAX) * if clock < before { -1 } else { 1 };
+        let Some(seconds) = self.node_watch.clock_step() else { return };
         self.journal.job_event(EventKind::ClockSet, json!({ "seconds": seconds }));
-        let way = if seconds < 0 { "back" } else { "forward" };
+        let (way, step) = (if seconds < 0 { "back" } else { "forward" }, Seconds(seconds.unsigned_abs()));
         self.journal.note(format!(
-            "the clock of this host was set {way} by {}: times before and after do not fit together",
-            Seconds(step)
+            "the clock of this host was set {way} by {step}: times before and after do not fit together"
         ));
     }
 
