@@ -5,9 +5,13 @@
 //! grow with them. What only a target knows (addresses, ports, the instance's number) stays a reference inside
 //! [`Text`].
 
+mod files;
 mod image;
 pub mod order;
 mod outline;
+mod preflight;
+mod resources;
+mod retry;
 mod role;
 mod text;
 
@@ -29,11 +33,14 @@ use crate::scalar::Scalar;
 use crate::schedule::Schedule;
 use crate::target::{Devices, Target};
 
+pub use files::{FileContent, FilePlan, MountPlan};
 pub use image::{BuildStep, ImagePlan, ImageSource};
+pub use preflight::CheckPlan;
+pub use resources::{GpuAmount, GpuPlan, IoPlan, ResourcesPlan, SharePlan};
+pub use retry::{RetryPlan, StallPlan};
 pub use role::{
-    CheckPlan, CommandPlan, CompletionPlan, EnvPlan, FileContent, FilePlan, GpuAmount, GpuPlan, IoPlan,
-    Launch, MetricPlan, MetricSource, MountPlan, NeedPlan, PortPlan, ProbePlan, ReadyPlan, ResourcesPlan,
-    RetryPlan, RoleMatrixPlan, RolePlan, SharePlan, StallPlan,
+    CommandPlan, CompletionPlan, EnvPlan, Launch, MetricPlan, MetricSource, NeedPlan, PortPlan, ProbePlan,
+    ReadyPlan, RoleMatrixPlan, RolePlan,
 };
 pub use text::{Piece, Reference, Text};
 
