@@ -71,6 +71,32 @@ pub struct Request<'a> {
     pub to_job: &'a dyn Fn(&str) -> Utf8PathBuf,
 }
 
+impl<'a> Request<'a> {
+    /// A job for the default targets of the built-in ones, without anything of this host or its user.
+    pub fn new(job: SourceId, files: &'a dyn Files, to_job: &'a dyn Fn(&str) -> Utf8PathBuf) -> Self {
+        Self {
+            job,
+            targets: None,
+            set: Vec::new(),
+            params: Vec::new(),
+            selection: Selection::default(),
+            only_targets: Vec::new(),
+            default_target: None,
+            run_here: false,
+            gpus_here: None,
+            only_backends: Vec::new(),
+            losses: Losses::default(),
+            gpu_injection: None,
+            environment: None,
+            locking: Locking::default(),
+            adjustments: Adjustments::default(),
+            files,
+            plugins: None,
+            to_job,
+        }
+    }
+}
+
 /// A target to use if none is requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultTarget {

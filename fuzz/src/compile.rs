@@ -1,13 +1,11 @@
 //! The compiler on arbitrary text.
 
 use camino::Utf8PathBuf;
-use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::backend::Losses;
 use jobc_compiler::compile::{Request, build as write_files, built_in_targets, plan};
 use jobc_compiler::diagnostic::render::{Format, TextStyle, render};
 use jobc_compiler::diagnostic::{Location, Severity, Sink};
 use jobc_compiler::files::MemoryFiles;
-use jobc_compiler::lock::Locking;
 use jobc_compiler::source::{Source, Sources};
 
 /// Runs all passes on a job file and renders the findings.
@@ -25,23 +23,10 @@ pub fn build(job: &str, targets: Option<&str>) {
     };
     let files = MemoryFiles::default();
     let request = Request {
-        job: id,
         targets,
-        set: Vec::new(),
-        params: Vec::new(),
-        selection: jobc_compiler::import::Selection::default(),
         only_targets,
-        default_target: None,
-        run_here: false,
-        gpus_here: None,
-        environment: None,
-        only_backends: Vec::new(),
         losses: Losses::Drop,
-        gpu_injection: None,
-        locking: Locking::default(),
-        adjustments: Adjustments::default(),
-        files: &files,
-        to_job: &|_: &str| Utf8PathBuf::from("../../.."),
+        ..Request::new(id, &files, &|_: &str| Utf8PathBuf::from("../../.."))
     };
     let mut sink = Sink::new();
     let planned = plan(&mut sources, &request, &mut sink);

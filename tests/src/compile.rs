@@ -182,15 +182,10 @@ impl Case<'_> {
         // `out/<job>/<target>/` is next to the job file.
         let to_job = |_: &str| Utf8PathBuf::from("../../..");
         let request = Request {
-            job,
             targets,
             set: self.arguments.set,
             params,
-            selection: jobc_compiler::import::Selection::default(),
             only_targets: self.arguments.targets,
-            default_target: None,
-            run_here: false,
-            gpus_here: None,
             environment: Some(&|name| environment.get(name).cloned()),
             only_backends: self.arguments.backends,
             losses: self.arguments.losses,
@@ -198,8 +193,7 @@ impl Case<'_> {
             plugins: Some(&NoPlugins),
             locking: self.arguments.locking,
             adjustments: self.arguments.adjustments,
-            files: self.files,
-            to_job: &to_job,
+            ..Request::new(job, self.files, &to_job)
         };
         run(sources, &request)
     }

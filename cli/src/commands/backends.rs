@@ -4,9 +4,8 @@ pub(crate) mod conformance;
 mod minimal_job;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::backend::capability::needs;
-use jobc_compiler::backend::{Backend, Capability, Losses, Support};
+use jobc_compiler::backend::{Backend, Capability, Support};
 use jobc_compiler::backends::table;
 use jobc_compiler::compile::{Request, plan};
 use jobc_compiler::diagnostic::Sink;
@@ -142,24 +141,10 @@ pub(super) fn plans(job: &Value, ask: &Selection) -> Result<Vec<JobPlan>, (Sourc
     let files = MemoryFiles::default();
     let to_job = |_: &str| Utf8PathBuf::from("../../..");
     let request = Request {
-        job,
         targets,
-        set: vec![],
-        params: vec![],
-        selection: jobc_compiler::import::Selection::default(),
         only_targets: only,
-        default_target: None,
-        run_here: false,
-        gpus_here: None,
-        environment: None,
-        only_backends: vec![],
-        losses: Losses::Refuse,
-        gpu_injection: None,
-        plugins: None,
         locking: Locking::Ignored,
-        adjustments: Adjustments::default(),
-        files: &files,
-        to_job: &to_job,
+        ..Request::new(job, &files, &to_job)
     };
     let mut sink = Sink::new();
     let planned = plan(&mut sources, &request, &mut sink);

@@ -1,14 +1,11 @@
 //! One job, compiled as by `jobc check`, with the results that the features use.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jobc_compiler::adjust::Adjustments;
-use jobc_compiler::backend::Losses;
 use jobc_compiler::compile::{self, Planning, Request};
 use jobc_compiler::diagnostic::{Diagnostic, Sink};
 use jobc_compiler::document::Document;
 use jobc_compiler::files::Files;
-use jobc_compiler::import::{Selection, text_format};
-use jobc_compiler::lock::Locking;
+use jobc_compiler::import::text_format;
 use jobc_compiler::parse;
 use jobc_compiler::source::{Source, SourceId, Sources};
 use jobc_schema::BackendName;
@@ -109,25 +106,12 @@ pub(crate) fn request<'a>(
     choice: &Choice,
 ) -> Request<'a> {
     Request {
-        job,
         targets,
-        set: vec![],
-        params: vec![],
-        selection: Selection::default(),
         only_targets: choice.targets.clone(),
-        default_target: None,
         only_backends: choice.backend.into_iter().collect(),
-        losses: Losses::Refuse,
-        gpu_injection: None,
-        files: input.files,
-        to_job: &beside,
-        run_here: false,
-        plugins: None,
-        locking: Locking::Followed,
-        gpus_here: None,
         // The server's environment is not that of the user who starts the job.
         environment: input.empty_environment.then_some(&|_| None),
-        adjustments: Adjustments::default(),
+        ..Request::new(job, input.files, &beside)
     }
 }
 

@@ -3,8 +3,6 @@
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::FailedStep;
-use crate::adjust::Adjustments;
-use crate::backend::Losses;
 use crate::compile::{Request, build, plan};
 use crate::diagnostic::{Diagnostic, Sink};
 use crate::files::MemoryFiles;
@@ -61,24 +59,9 @@ fn check(job: &str, instruction: &str, output: &str, place: (u32, u32), advice: 
     let id = sources.add(Source::new("job.yaml", job));
     let files = MemoryFiles::default();
     let request = Request {
-        job: id,
-        targets: None,
-        set: vec![],
-        params: vec![],
-        selection: crate::import::Selection::default(),
         only_targets: vec!["local".to_owned()],
-        default_target: None,
-        only_backends: vec![],
-        run_here: false,
-        gpus_here: None,
-        environment: None,
-        losses: Losses::Refuse,
-        gpu_injection: None,
-        plugins: None,
         locking: Locking::Ignored,
-        adjustments: Adjustments::default(),
-        files: &files,
-        to_job: &|_| Utf8PathBuf::from("."),
+        ..Request::new(id, &files, &|_| Utf8PathBuf::from("."))
     };
     let mut sink = Sink::new();
     let planned = plan(&mut sources, &request, &mut sink).expect("the job is sound");
