@@ -109,6 +109,11 @@ impl Error {
         Self::new(Kind::System, format!("cannot {what}")).because(errno.into())
     }
 
+    /// The same with an error of the standard library.
+    pub fn io(what: impl fmt::Display, error: &std::io::Error) -> Self {
+        Self::system(what, errno_of(error))
+    }
+
     /// Says why, as the kernel or a library says it.
     #[must_use]
     pub fn because(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
@@ -200,10 +205,30 @@ pub fn describe_io(error: &std::io::Error) -> String {
     }
 }
 
+/// The kernel's number of an error of the standard library.
+pub fn errno_of(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
 /// The error of a file that could not be worked with: `what` (words that follow "cannot"), its path, and why.
 pub fn file_error(what: &str, path: &Path, error: &std::io::Error) -> Error {
-    let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
-    Error::system(format!("{what} `{}`", path.display()), errno)
+    Error::io(format!("{what} `{}`", path.display()), error)
+}
+
+/// Results of work with files.
+pub trait AtPath<T> {
+    /// With the error of [`file_error`].
+    ///
+    /// # Errors
+    ///
+    /// The work failed.
+    fn at_path(self, what: &str, path: impl AsRef<Path>) -> Result<T>;
+}
+
+impl<T, E: Into<std::io::Error>> AtPath<T> for std::result::Result<T, E> {
+    fn at_path(self, what: &str, path: impl AsRef<Path>) -> Result<T> {
+        self.map_err(|error| file_error(what, path.as_ref(), &error.into()))
+    }
 }
 
 impl fmt::Display for Location {

@@ -11,7 +11,7 @@ use crate::error::{Error, Kind, Result};
 pub const EVERY_ROLE: &str = "*";
 
 /// One run of a job: its name and a number that grows with each run, such as `resnet50.3`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct JobId {
     /// The job's name: a DNS label (the plan has checked it).
@@ -21,7 +21,7 @@ pub struct JobId {
 }
 
 /// One instance of a role: `worker-3`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TaskId {
     /// The role.

@@ -20,6 +20,7 @@ pub mod parallel;
 pub mod pid_namespace;
 pub mod process;
 pub mod program_path;
+pub mod readable;
 pub mod run_with_timeout;
 pub mod signals;
 pub mod sockets;

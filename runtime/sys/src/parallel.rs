@@ -1,7 +1,7 @@
 //! Work on many items at the same time.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Does something with each item, in up to `threads` threads; the first error ends all, and is returned.
 ///
@@ -19,7 +19,7 @@ pub fn for_each<T: Sync, E: Send>(
         {
             if let Err(error) = work(item, &stopped) {
                 // Those that stop because of it fail later.
-                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                lock(&failed).get_or_insert(error);
                 stopped.store(true, Ordering::Relaxed);
             }
         }
@@ -31,6 +31,11 @@ pub fn for_each<T: Sync, E: Send>(
         one();
     });
     failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+/// What a mutex guards, even after a thread failed that had locked it.
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use crate::readable;
 use rustix::process::{Pid, Signal, kill_process_group, pidfd_open};
 
 /// The maximum output of a program, in bytes; the rest is discarded.
@@ -57,16 +57,11 @@ fn read_output(child: &Child, pipe: &OwnedFd, end: Instant) -> io::Result<Vec<u8
     let mut text = vec![];
     loop {
         let left = end.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).map_err(io::Error::other)?;
-        let mut ready =
-            [PollFd::new(pipe, PollFlags::IN), PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)];
-        match poll(&mut ready, Some(&left)) {
-            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+        let ready = readable::wait(&[pipe.as_fd(), process.as_fd()], Some(left))?;
+        if !ready.contains(&true) && left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
         }
-        let [words, ended] = ready.map(|fd| !fd.revents().is_empty());
-        if words {
+        if ready[0] {
             let mut buffer = [0; 4096];
             let length = rustix::io::read(pipe, &mut buffer)?;
             if length > 0 {
@@ -75,14 +70,11 @@ fn read_output(child: &Child, pipe: &OwnedFd, end: Instant) -> io::Result<Vec<u8
                 continue;
             }
             // Closed: only the program's end remains.
-            let mut ended = [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)];
-            let left = Timespec::try_from(end.saturating_duration_since(Instant::now()));
-            if poll(&mut ended, Some(&left.map_err(io::Error::other)?))? == 0 {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            return Ok(text);
+            let left = end.saturating_duration_since(Instant::now());
+            let has_ended = readable::wait(&[process.as_fd()], Some(left))?[0];
+            return if has_ended { Ok(text) } else { Err(io::ErrorKind::TimedOut.into()) };
         }
-        if ended {
+        if ready[1] {
             return Ok(text);
         }
     }
