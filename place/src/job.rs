@@ -29,7 +29,7 @@ pub struct TaskCounts {
 }
 
 /// A job in a list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct JobSummary {
     /// The name of the run.
     pub name: String,
@@ -120,29 +120,7 @@ impl End {
 impl JobSummary {
     /// A job of which nothing else is known.
     pub fn new(name: impl Into<String>, job: impl Into<String>, state: JobState) -> Self {
-        Self {
-            name: name.into(),
-            job: job.into(),
-            kind: String::new(),
-            state,
-            reason: None,
-            message: None,
-            tasks: TaskCounts::default(),
-            user: None,
-            submitted: None,
-            started: None,
-            ended: None,
-            is_complete: true,
-            end: None,
-            description: None,
-            source: None,
-            progress: None,
-            sweep: None,
-            states: vec![],
-            plan: None,
-            is_short: false,
-            outline: None,
-        }
+        Self { name: name.into(), job: job.into(), state, is_complete: true, ..Self::default() }
     }
 
     /// The exit code of `jobc wait`.
@@ -205,7 +183,7 @@ pub struct RoleCombination {
 }
 
 /// A job in full.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobDetail {
     /// The job.
     pub summary: JobSummary,
@@ -230,17 +208,7 @@ pub struct JobDetail {
 impl JobDetail {
     /// A job of which nothing else is known.
     pub fn new(summary: JobSummary, tasks: Vec<TaskStatus>) -> Self {
-        Self {
-            summary,
-            attempt: 1,
-            reasons: vec![],
-            notes: vec![],
-            facts: vec![],
-            directory: None,
-            combinations: IndexMap::new(),
-            metrics: vec![],
-            tasks,
-        }
+        Self { summary, attempt: 1, tasks, ..Self::default() }
     }
 
     /// What this place alone knows, by what it is.

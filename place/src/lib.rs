@@ -65,7 +65,9 @@ pub trait Place: Send + Sync {
     ) -> Result<Option<JobSummary>>;
 
     /// Why a job waits or ended: one sentence each.
-    fn reasons(&self, name: &str) -> Result<Vec<String>>;
+    fn reasons(&self, name: &str) -> Result<Vec<String>> {
+        Ok(self.inspect(name)?.reasons)
+    }
 
     /// The changes of the reasons, the oldest first, where the place keeps them.
     fn changes(&self, name: &str) -> Result<Vec<Change>> {

@@ -13,7 +13,7 @@ use crate::time::Time;
 use crate::verdict::{Facts, Judgment, NodeFault, judge};
 
 /// A task and its attempts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskStatus {
     /// Which task.
     #[schemars(with = "String")]
@@ -216,30 +216,26 @@ impl Attempt {
 impl TaskStatus {
     /// A task of which nothing else is known.
     pub fn new(task: TaskId, state: TaskState, attempt: u32) -> Self {
-        Self {
-            task,
-            state,
-            attempt,
-            container: None,
-            process: None,
-            node: None,
-            object: None,
-            address: None,
-            ports: IndexMap::new(),
-            gpus: vec![],
-            gpu_numbers: vec![],
-            limits: BTreeMap::new(),
-            unenforced: vec![],
-            started: None,
-            ready: None,
-            ended: None,
-            exit_code: None,
-            signal: None,
-            reason: None,
-            oom_kills: 0,
-            verdict: None,
-            earlier: vec![],
+        Self { task, state, attempt, ..Self::default() }
+    }
+
+    /// Its last attempt, as one that is over.
+    fn last_attempt(&self) -> Attempt {
+        Attempt {
+            attempt: self.attempt,
+            started: self.started,
+            ended: self.ended,
+            exit_code: self.exit_code,
+            signal: self.signal.clone(),
+            reason: self.reason.clone(),
+            verdict: self.verdict.clone(),
         }
+    }
+
+    /// Its attempts up to now, in order.
+    pub fn attempts(&self) -> impl Iterator<Item = Attempt> {
+        let last = (self.attempt > 0).then(|| self.last_attempt());
+        self.earlier.iter().cloned().chain(last)
     }
 
     /// Tasks by their last attempts, of a list with each attempt, the first one first.
@@ -249,16 +245,9 @@ impl TaskStatus {
             match found.last_mut().filter(|last| last.task == attempt.task) {
                 Some(last) => {
                     let before = std::mem::replace(last, attempt);
+                    let over = before.last_attempt();
                     last.earlier = before.earlier;
-                    last.earlier.push(Attempt {
-                        attempt: before.attempt,
-                        started: before.started,
-                        ended: before.ended,
-                        exit_code: before.exit_code,
-                        signal: before.signal,
-                        reason: before.reason,
-                        verdict: before.verdict,
-                    });
+                    last.earlier.push(over);
                 }
                 None => found.push(attempt),
             }

@@ -11,7 +11,7 @@ use crate::time::Time;
 /// The resource usage of an attempt of a task at one time.
 ///
 /// CPU time and bytes of disks are sums since the attempt began; a place has those, or the rates.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskUsage {
     /// When.
     pub time: Time,
@@ -93,25 +93,7 @@ pub struct MpsUse {
 impl TaskUsage {
     /// A task of which nothing is measured yet.
     pub fn new(time: Time, task: TaskId, attempt: u32, state: TaskState) -> Self {
-        Self {
-            time,
-            task,
-            attempt,
-            state,
-            cpu_usec: None,
-            cpu_millis: None,
-            cpu_limit_millis: None,
-            memory: None,
-            memory_limit: None,
-            memory_limit_enforced: true,
-            read_bytes: None,
-            written_bytes: None,
-            read_bytes_per_second: None,
-            written_bytes_per_second: None,
-            pids: None,
-            gpu: vec![],
-            more: Map::new(),
-        }
+        Self { time, task, attempt, state, memory_limit_enforced: true, ..Self::default() }
     }
 
     /// Computes the rates since an earlier measurement of the same attempt, where the place has only sums.

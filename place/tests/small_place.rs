@@ -13,7 +13,7 @@ use jobc_place::logs::{LogItem, LogRequest};
 use jobc_place::state::JobState;
 use jobc_place::stop::StopRequest;
 use jobc_place::task::{TaskState, TaskStatus};
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result, file_error};
 
 struct Spool(PathBuf);
 
@@ -29,7 +29,7 @@ impl Spool {
 
 impl Place for Spool {
     fn list(&self) -> Result<Vec<JobSummary>> {
-        let entries = fs::read_dir(&self.0).map_err(|error| file_error("read", &self.0, &error))?;
+        let entries = fs::read_dir(&self.0).at_path("read", &self.0)?;
         let mut names: Vec<String> =
             entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort();
@@ -68,13 +68,13 @@ impl Place for Spool {
 
     fn stop(&self, name: &str, _: StopRequest<'_>) -> Result<Option<JobSummary>> {
         let path = self.0.join(name).join("state");
-        fs::write(&path, "stopped").map_err(|error| file_error("write", &path, &error))?;
+        fs::write(&path, "stopped").at_path("write", &path)?;
         self.find(name).map(Some)
     }
 
     fn delete(&self, name: &str) -> Result<()> {
         let path = self.0.join(name);
-        fs::remove_dir_all(&path).map_err(|error| file_error("remove", &path, &error))
+        fs::remove_dir_all(&path).at_path("remove", &path)
     }
 
     fn inspect(&self, name: &str) -> Result<JobDetail> {
