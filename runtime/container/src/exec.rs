@@ -30,7 +30,7 @@ use crate::terminal::socket;
 use jobc_sys::error::{Error, Kind, Location, Result};
 
 /// The process to start in a container.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ExecRequest {
     /// The process, as config.json would have it.
     pub process: Written,

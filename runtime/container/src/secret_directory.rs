@@ -13,7 +13,7 @@ use rustix::fs::{Gid, Mode, OFlags, Uid};
 
 use crate::remove::remove;
 use crate::secret::Secret;
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result, file_error};
 use jobc_sys::write_atomic::{AtomicFile, Durability};
 
 /// File systems whose files are memory: tmpfs and ramfs (statfs(2)).
@@ -32,7 +32,7 @@ impl SecretDirectory {
         if is_in_memory(state) {
             return Ok(Self(state.join("secrets")));
         }
-        let status = std::fs::metadata(state).map_err(|error| file_error("look at", state, &error))?;
+        let status = std::fs::metadata(state).at_path("look at", state)?;
         // Two state directories may hold jobs of the same name; while this one exists, its inode number is unique.
         let name = format!("{name}-{:x}-{:x}", status.dev(), status.ino());
         let uid = rustix::process::geteuid().as_raw();
@@ -66,7 +66,7 @@ impl SecretDirectory {
             set_mode_and_owner(file.file(), mode, owner)?;
             file.commit(Durability::Rename)
         };
-        write().map_err(|error| file_error("write", &path, &error))?;
+        write().at_path("write", &path)?;
         Ok(path)
     }
 
@@ -109,11 +109,7 @@ impl SecretDirectory {
         }
         // Files below a directory that only this user can enter need no further protection: containers are shown parts
         // of it.
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o755)
-            .create(last)
-            .map_err(|error| file_error("make the directory", last, &error))?;
+        DirBuilder::new().recursive(true).mode(0o755).create(last).at_path("make the directory", last)?;
         if !is_in_memory(last) {
             let _ = remove(&self.0);
             return Err(Error::new(

@@ -10,8 +10,8 @@ mod usage;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::os::fd::BorrowedFd;
-use std::sync::{Mutex, PoisonError};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use jobc_place::Place;
@@ -25,11 +25,12 @@ use jobc_place::members::Members;
 use jobc_place::stop::{KillRequest, StopRequest};
 use jobc_place::transfer::{Copied, CopyRequest, PortForward, PortForwardReport};
 use jobc_place::usage::TaskUsage;
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result};
 use jobc_sys::id::JobId;
+use jobc_sys::parallel::lock;
 use jobc_sys::process::Process;
+use jobc_sys::readable;
 use jobc_sys::signals::Signal;
-use rustix::event::{PollFd, PollFlags};
 use serde_json::{Map, Value};
 
 use crate::admission::capacity::Capacity as HostCapacity;
@@ -161,9 +162,8 @@ impl LocalPlace {
             }
             let supervisor = record.supervisor.map(Process::open).transpose()?.flatten();
             if let Some(pidfd) = supervisor {
-                let mut polled = [PollFd::new(&pidfd, PollFlags::IN)];
                 // After an interruption, check again.
-                let _ = rustix::event::poll(&mut polled, None);
+                let _ = readable::wait(&[pidfd.as_fd()], None);
             } else {
                 // It is just starting, or its record is about to be written, or it was killed.
                 std::thread::sleep(Duration::from_millis(20));
@@ -292,15 +292,10 @@ impl Place for LocalPlace {
         Ok(Some(summary(&self.wait_for_end(&directory)?)))
     }
 
-    fn reasons(&self, name: &str) -> Result<Vec<String>> {
-        Ok(self.inspect(name)?.reasons)
-    }
-
     fn changes(&self, name: &str) -> Result<Vec<Change>> {
         let directory = self.directories.find(name)?;
         let path = directory.events_file();
-        let events =
-            event::Reader::new(&directory).read().map_err(|error| file_error("read", &path, &error))?;
+        let events = event::Reader::new(&directory).read().at_path("read", &path)?;
         Ok(changes::of_events(&events))
     }
 
@@ -442,7 +437,7 @@ impl Place for LocalPlace {
         let directory = self.directories.find(name)?;
         self.has_ended(&directory)?;
         let record = Record::require(&directory)?;
-        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut live = lock(&self.live);
         let samples = live
             .entry(directory.id.to_string())
             .or_insert_with(|| LiveUsage::new(&directory))

@@ -33,6 +33,7 @@ pub use filter::LineFilter;
 pub use last_state::states;
 pub use limits::Limits;
 pub use line::parse;
+pub use part::{list as part_numbers, path as part_path};
 pub use reader::Reader;
 pub use redact::Redactor;
 pub use watch::Watch;

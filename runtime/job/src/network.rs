@@ -61,7 +61,7 @@ pub use program::COMMAND;
 use publish::Forward;
 
 /// The network of a job, as long as it lives. Dropping it takes away what was made.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Network {
     mode: Wanted,
     tasks: Vec<TaskId>,
@@ -90,17 +90,7 @@ impl Network {
         submission: &Submission,
     ) -> Result<Self> {
         let forwards = ports::forwards(plan, tasks, &submission.publish)?;
-        let mut network = Self {
-            mode: plan.network,
-            tasks: tasks.to_vec(),
-            addresses: None,
-            helper: None,
-            ipc: None,
-            files: None,
-            notes: Vec::new(),
-            published: Vec::new(),
-            events: None,
-        };
+        let mut network = Self { mode: plan.network, tasks: tasks.to_vec(), ..Self::default() };
         let place = directory.state.join("network");
         if matches!(plan.network, Wanted::Auto | Wanted::Host) {
             network.files = Some(NetworkFiles::write_shared(place.clone(), plan, tasks)?);

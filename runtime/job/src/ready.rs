@@ -12,7 +12,7 @@ mod schedule;
 use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ use schedule::{DueProbe, NextStep, Schedule};
 use crate::lifecycle::TaskNumber;
 use jobc_container::process::Exit;
 use jobc_sys::error::Result;
+use jobc_sys::parallel::lock;
 
 /// The maximum number of concurrent probes. With more tasks that take all of `try_timeout` to respond, each is probed
 /// less often.
@@ -94,7 +95,7 @@ impl Prober {
 
     /// Begins to watch an attempt of a task, instead of an earlier one.
     pub fn watch(&self, watched: ReadinessCheck) {
-        let mut state = self.shared.state();
+        let mut state = lock(&self.shared.state);
         let now = self.shared.began.elapsed();
         state.schedule.watch(now, watched);
         self.shared.wake(&mut state);
@@ -102,12 +103,12 @@ impl Prober {
 
     /// Stops to watch a task. A report about it may be on its way.
     pub fn unwatch(&self, task: TaskNumber) {
-        self.shared.state().schedule.unwatch(task);
+        lock(&self.shared.state).schedule.unwatch(task);
     }
 
     /// A line that an attempt has written, without its end; reports at once if that makes the task ready.
     pub fn line(&self, task: TaskNumber, attempt: u32, line: &[u8]) {
-        let report = self.shared.state().schedule.line(task, attempt, line);
+        let report = lock(&self.shared.state).schedule.line(task, attempt, line);
         if let Some(report) = report {
             (self.shared.report)(report);
         }
@@ -115,17 +116,17 @@ impl Prober {
 
     /// Whether the lines of a task are to be passed on.
     pub fn wants_lines(&self, task: TaskNumber) -> bool {
-        self.shared.state().schedule.wants_lines(task)
+        lock(&self.shared.state).schedule.wants_lines(task)
     }
 
     /// The tasks are frozen: probes and timeouts are suspended.
     pub fn pause(&self) {
-        self.shared.state().schedule.pause(self.shared.began.elapsed());
+        lock(&self.shared.state).schedule.pause(self.shared.began.elapsed());
     }
 
     /// The tasks go on.
     pub fn resume(&self) {
-        let mut state = self.shared.state();
+        let mut state = lock(&self.shared.state);
         state.schedule.resume(self.shared.began.elapsed());
         self.shared.changed.notify_all();
     }
@@ -134,7 +135,7 @@ impl Prober {
 impl Drop for Prober {
     fn drop(&mut self) {
         // A thread in the middle of a try ends after it.
-        self.shared.state().closed = true;
+        lock(&self.shared.state).closed = true;
         self.shared.changed.notify_all();
     }
 }
@@ -146,10 +147,6 @@ impl fmt::Debug for Prober {
 }
 
 impl SharedState {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Starts a thread for the schedule if needed.
     fn wake(self: &Arc<Self>, state: &mut State) {
         if state.idle > 0 {
@@ -165,7 +162,7 @@ impl SharedState {
 
     /// The main function of each thread.
     fn run_thread(self: &Arc<Self>) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         while !state.closed {
             let report = match state.schedule.next(self.began.elapsed()) {
                 NextStep::Report(report) => Some(report),
@@ -174,7 +171,7 @@ impl SharedState {
                     self.wake(&mut state);
                     drop(state);
                     let result = probe::probe_once(&*self.access, &due);
-                    state = self.state();
+                    state = lock(&self.state);
                     state.schedule.record_result(self.began.elapsed(), &due, result)
                 }
                 NextStep::Wait(until) => {
@@ -192,7 +189,7 @@ impl SharedState {
             if let Some(report) = report {
                 drop(state);
                 (self.report)(report);
-                state = self.state();
+                state = lock(&self.state);
             }
         }
         state.threads -= 1;

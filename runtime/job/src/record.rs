@@ -21,7 +21,7 @@ use jobc_sys::process::Process;
 use jobc_sys::write_atomic::Durability;
 
 /// The record of a job.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The format; 1.
     pub version: u32,

@@ -38,7 +38,7 @@ pub(crate) struct Watch {
 }
 
 /// When a task was last seen at work, by each sign that can be seen.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct WatchedTask {
     after: Duration,
     signs: Vec<StallSign>,
@@ -96,14 +96,7 @@ impl Watch {
             after: Duration::from_secs(rules.after_seconds),
             signs: rules.signs.clone(),
             line: now,
-            io: None,
-            cpu: None,
-            gpu_spins: None,
-            gpu_worked: None,
-            last: None,
-            asked: None,
-            nccl: false,
-            is_reported: false,
+            ..WatchedTask::default()
         };
         self.tasks.insert(task, watched);
     }

@@ -6,7 +6,7 @@ use jobc_schema::role::NeedState;
 use crate::directory::Directory;
 use crate::record::Record;
 use jobc_place::task::{TaskState, TaskStatus};
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result};
 
 /// A sentence for each need that a waiting role of a running job waits for: ``role `worker` waits until `ps` has succeeded``.
 ///
@@ -18,7 +18,7 @@ pub fn of_job(directory: &Directory, record: &Record) -> Result<Vec<String>> {
         return Ok(vec![]);
     }
     let path = directory.plan_file();
-    let text = std::fs::read(&path).map_err(|error| file_error("read", &path, &error))?;
+    let text = std::fs::read(&path).at_path("read", &path)?;
     let plan = serde_json::from_slice(&text)
         .map_err(|error| Error::new(Kind::State, format!("cannot read `{}`: {error}", path.display())))?;
     Ok(sentences(&plan, record))

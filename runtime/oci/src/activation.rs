@@ -12,7 +12,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 
 use jobc_container::bundle::Bundle;
-use jobc_sys::error::{Error, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Result};
 use oci_spec::runtime::{Mount, Spec};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
@@ -59,7 +59,7 @@ impl Readiness {
         let directory = state.join("notify");
         fs::create_dir(&directory)
             .and_then(|()| fs::set_permissions(&directory, Permissions::from_mode(0o755)))
-            .map_err(|error| file_error("make", &directory, &error))?;
+            .at_path("make", &directory)?;
         let mut mount = Mount::default();
         mount
             .set_destination(CONTAINER_DIRECTORY.into())
@@ -79,12 +79,11 @@ impl Readiness {
             manager.connect_addr(&address?)?;
             Ok(manager)
         });
-        let manager =
-            manager.map_err(|error| file_error("connect to", Path::new("NOTIFY_SOCKET"), &error))?;
+        let manager = manager.at_path("connect to", Path::new("NOTIFY_SOCKET"))?;
         let path = directory.join("notify.sock");
         let socket = UnixDatagram::bind(&path)
             .and_then(|socket| fs::set_permissions(&path, Permissions::from_mode(0o777)).map(|()| socket))
-            .map_err(|error| file_error("make the socket", &path, &error))?;
+            .at_path("make the socket", &path)?;
         Ok(Some(Self { socket, manager }))
     }
 

@@ -18,7 +18,7 @@ use super::plan::{Group, Interface, Plan, accept_unenforced, device_rules_error}
 use super::record::{Cgroup, GroupRecord, inode_of};
 use super::request::CgroupRequest;
 use super::unenforced::UnenforcedLimit;
-use jobc_sys::error::{Error, Kind, Result, describe, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result, describe};
 
 /// How often a group is made again whose parent another container's end has just taken away.
 const MAX_TRIES: usize = 16;
@@ -246,7 +246,7 @@ fn has_cpus(directory: &Path) -> bool {
 /// The value of a file of a group at or below the mount; an empty one is filled from the parent.
 fn inherited_list(mount: &Path, directory: &Path, file: &str) -> Result<String> {
     let path = directory.join(file);
-    let list = std::fs::read_to_string(&path).map_err(|error| file_error("read", &path, &error))?;
+    let list = std::fs::read_to_string(&path).at_path("read", &path)?;
     match directory.parent() {
         Some(above) if list.trim().is_empty() && directory != mount => {
             let list = inherited_list(mount, above, file)?;

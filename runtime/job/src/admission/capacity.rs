@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jobc_container::cgroup::{Controller, Layout};
 use jobc_gpu::Inventory;
-use jobc_sys::error::{Error, Result};
+use jobc_sys::error::{Error, Result, errno_of};
 
 /// The resources that can be claimed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,8 +52,7 @@ impl Capacity {
 fn host_memory_bytes() -> Result<u64> {
     const PATH: &str = "/proc/meminfo";
     let failed = |errno| Error::system(format!("read `{PATH}`"), errno);
-    let text = std::fs::read_to_string(PATH)
-        .map_err(|error| failed(rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO)))?;
+    let text = std::fs::read_to_string(PATH).map_err(|error| failed(errno_of(&error)))?;
     total(&text).ok_or_else(|| failed(rustix::io::Errno::INVAL))
 }
 

@@ -12,7 +12,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use crate::submission::QueuePosition;
-use jobc_sys::error::{Error, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Result};
 
 /// How long a job that has its file without its lock may still come: its supervisor is starting.
 const SUPERVISOR_START_TIMEOUT: Duration = Duration::from_secs(10);
@@ -46,8 +46,7 @@ impl Drop for QueueFile {
 
 /// Prepares the directory for a number of jobs. Their places do not depend on the order in which supervisors start.
 pub fn prepare(directory: &Path, jobs: u32) -> Result<()> {
-    std::fs::create_dir_all(directory)
-        .map_err(|error| file_error("create the directory", directory, &error))?;
+    std::fs::create_dir_all(directory).at_path("create the directory", directory)?;
     (0..jobs).try_for_each(|number| open(&queue_file(directory, number)).map(drop))
 }
 
@@ -130,7 +129,7 @@ fn queue_file(directory: &Path, number: u32) -> PathBuf {
 
 fn open(path: &Path) -> Result<File> {
     let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
-    file.map_err(|error| file_error("open", path, &error))
+    file.at_path("open", path)
 }
 
 fn try_lock(file: &File, path: &Path) -> Result<bool> {

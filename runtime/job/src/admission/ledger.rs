@@ -22,7 +22,7 @@ use crate::directory::JobDirectories;
 use crate::record::Claim;
 use jobc_gpu::demand::Demands;
 use jobc_gpu::lease::GpuLease;
-use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result, errno_of};
 use jobc_sys::id::JobId;
 use jobc_sys::write_atomic::{AtomicFile, Durability};
 
@@ -173,7 +173,7 @@ impl Ledger {
                     .recursive(true)
                     .mode(0o700)
                     .create(&own)
-                    .map_err(|error| jobc_sys::error::file_error("create the directory", &own, &error))?;
+                    .at_path("create the directory", &own)?;
                 let why = jobc_sys::error::describe(errno);
                 let message = format!(
                     "jobs of other users are not counted: `{}` cannot be used: {why}",
@@ -256,8 +256,7 @@ impl Ledger {
         let rest = name.split_once('-').map_or("", |(_, rest)| rest);
         let path = self.directory.join(format!("{word}-{rest}"));
         if leased.is_none() && entry.demands == *demands {
-            std::fs::rename(&own.path, &path)
-                .map_err(|error| jobc_sys::error::file_error("rename", &own.path, &error))?;
+            std::fs::rename(&own.path, &path).at_path("rename", &own.path)?;
             own.path = path;
         } else {
             let (leased, devices) = leased.unwrap_or_default();
@@ -455,7 +454,6 @@ fn open(path: &Path) -> Option<(File, Owner, Content)> {
 
 /// Creates a world-writable directory, or checks that it is one.
 fn create_world_writable(directory: &Path) -> rustix::io::Result<()> {
-    let errno = |error: &std::io::Error| Errno::from_io_error(error).unwrap_or(Errno::IO);
     match DirBuilder::new().mode(0o755).create(directory) {
         Ok(()) => {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -471,7 +469,7 @@ fn create_world_writable(directory: &Path) -> rustix::io::Result<()> {
                 rustix::fs::Access::READ_OK | rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
             rustix::fs::accessat(rustix::fs::CWD, directory, all, rustix::fs::AtFlags::EACCESS)
         }
-        Err(error) => Err(errno(&error)),
+        Err(error) => Err(errno_of(&error)),
     }
 }
 

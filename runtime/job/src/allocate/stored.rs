@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::image::Image;
 use jobc_container::bundle::Bundle;
 use jobc_container::root::Root;
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result};
 use jobc_sys::id_map::IdMaps;
 
 /// The initial directories of a container. Changes go to a separate layer in memory.
@@ -51,7 +51,7 @@ pub(crate) fn refuse_foreign(root: &Path) -> Result<()> {
     if uid.is_root() {
         return Ok(());
     }
-    let owner = std::fs::metadata(root).map_err(|error| file_error("stat", root, &error))?.uid();
+    let owner = std::fs::metadata(root).at_path("stat", root)?.uid();
     // The root of every container of this user.
     if owner == uid.as_raw() {
         return Ok(());
@@ -79,6 +79,6 @@ fn mountable(layer: &Path, number: usize, state_dir: &Path) -> Result<PathBuf> {
         return Ok(layer.to_owned());
     }
     let link = state_dir.join(format!("layer-{number}"));
-    symlink(layer, &link).map_err(|error| file_error("link", &link, &error))?;
+    symlink(layer, &link).at_path("link", &link)?;
     Ok(link)
 }

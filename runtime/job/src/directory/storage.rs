@@ -5,14 +5,13 @@ use std::path::Path;
 use rustix::io::Errno;
 
 use super::JobDirectories;
-use jobc_sys::error::{Error, file_error};
+use jobc_sys::error::{Error, errno_of, file_error};
 
 /// The error of a file of a job: `what` (words that follow "cannot"), its path and the reason. If the disk is full or
 /// read-only, the help names the directory and the variable that moves it.
 pub fn storage_error(what: &str, path: &Path, error: &std::io::Error) -> Error {
     let cause = file_error(what, path, error);
-    let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
-    let help = JobDirectories::standard().ok().and_then(|places| help(&places, path, errno));
+    let help = JobDirectories::standard().ok().and_then(|places| help(&places, path, errno_of(error)));
     Error { hints: help.into_iter().collect(), ..cause }
 }
 

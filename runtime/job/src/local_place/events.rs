@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use jobc_place::event::Event;
-use jobc_sys::error::{Result, file_error};
+use jobc_sys::error::{AtPath as _, Result};
 use serde_json::Value;
 
 use crate::directory::Directory;
@@ -25,7 +25,7 @@ pub(crate) fn read(
     loop {
         // What was written before the end is read after it.
         let is_last = follow.map_or(Ok(true), |has_ended| has_ended())?;
-        let events = reader.read().map_err(|error| file_error("read", &directory.events_file(), &error))?;
+        let events = reader.read().at_path("read", directory.events_file())?;
         for event in events {
             if output(&shown(&event)).is_break() {
                 return Ok(());
@@ -34,7 +34,7 @@ pub(crate) fn read(
         if is_last {
             return Ok(());
         }
-        watch.wait(&[], MAX_SLEEP).map_err(|error| file_error("watch", &directory.record, &error))?;
+        watch.wait(&[], MAX_SLEEP).at_path("watch", &directory.record)?;
     }
 }
 

@@ -3,7 +3,6 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use jobc_container::cgroup::SubGroups;
 use jobc_container::container;
 use jobc_container::container::wait::{SignalPolicy, wait};
 use jobc_container::exec::{self, ProcessOverrides};
@@ -17,7 +16,7 @@ use jobc_place::exec::{ExecRequest, ExecStreams};
 use jobc_place::state::JobState;
 use jobc_place::task::TaskStatus;
 use jobc_schema::plan::JobPlan;
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result};
 use jobc_sys::signals::Signals;
 use rustix::fs::{Mode, OFlags};
 use serde::de::DeserializeOwned;
@@ -62,15 +61,7 @@ pub(super) fn exec(
     if request.secrets {
         options.secret_environment = secrets(directory, task)?;
     }
-    let entered = exec::ExecRequest {
-        process,
-        options,
-        console_socket: None,
-        pid_file: None,
-        detached: false,
-        ignore_paused: false,
-        sub_groups: SubGroups::default(),
-    };
+    let entered = exec::ExecRequest { process, options, ..exec::ExecRequest::default() };
     let own = if signals.is_none() { Some(Signals::block_forwarded()?) } else { None };
     let (process, terminal) = exec::exec(&store, &id, entered)?;
     let mut relay = terminal.map(Relay::new).transpose()?;
@@ -111,7 +102,7 @@ fn secrets(directory: &Directory, task: &TaskStatus) -> Result<SecretEnvironment
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
-    let text = std::fs::read(path).map_err(|error| file_error("read", path, &error))?;
+    let text = std::fs::read(path).at_path("read", path)?;
     serde_json::from_slice(&text)
         .map_err(|error| Error::new(Kind::System, format!("cannot read `{}`: {error}", path.display())))
 }

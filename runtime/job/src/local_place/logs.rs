@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jobc_place::logs::{LogItem, LogRequest};
 use jobc_place::time::Time;
-use jobc_sys::error::{Result, file_error};
+use jobc_sys::error::{AtPath as _, Result};
 
 use super::tasks;
 use crate::directory::Directory;
@@ -47,12 +47,12 @@ pub(super) fn show(
             if flow.is_break() {
                 return Ok(());
             }
-            more = read.map_err(|error| file_error("read", &directory.record.join("logs"), &error))?;
+            more = read.at_path("read", directory.record.join("logs"))?;
         }
         if is_last || output(LogItem::Idle).is_break() {
             return Ok(());
         }
-        watch.wait(&[], MAX_SLEEP).map_err(|error| file_error("watch", &directory.record, &error))?;
+        watch.wait(&[], MAX_SLEEP).at_path("watch", &directory.record)?;
         std::thread::sleep(BATCH_INTERVAL);
     }
 }

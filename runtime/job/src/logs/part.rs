@@ -6,12 +6,12 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Where a part is: `000001.log`.
-pub(super) fn path(directory: &Path, number: u64) -> PathBuf {
+pub fn path(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{number:06}.log"))
 }
 
 /// The numbers of the existing parts, in order; empty if there is no directory.
-pub(super) fn list(directory: &Path) -> Vec<u64> {
+pub fn list(directory: &Path) -> Vec<u64> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let number = |name: &str| name.strip_suffix(".log")?.parse().ok();
     let mut numbers: Vec<u64> = entries.filter_map(|entry| number(entry.file_name().to_str()?)).collect();

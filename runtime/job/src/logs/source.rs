@@ -17,7 +17,7 @@ use jobc_schema::plural;
 const BLOCK: usize = 128 << 10;
 
 /// One task's log, read forwards.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct LogSource {
     directory: PathBuf,
     /// The part that is read.
@@ -44,16 +44,7 @@ struct OpenPart {
 impl LogSource {
     /// The log in a directory, which need not be there yet.
     pub(super) fn new(directory: PathBuf) -> Self {
-        Self {
-            directory,
-            part: None,
-            next: None,
-            buffer: vec![],
-            unread: 0..0,
-            offset: 0,
-            found: None,
-            remark: None,
-        }
+        Self { directory, ..Self::default() }
     }
 
     /// Seeks to the first selected line.

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use jobc_sys::readable;
 use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
 use rustix::io::Errno;
 
@@ -39,17 +39,10 @@ impl Watch {
         // A directory that was created meanwhile may already have content.
         let longest = if self.watch_existing() { Duration::ZERO } else { longest };
         let longest = if self.must_poll { longest.min(POLL_INTERVAL) } else { longest };
-        let mut polled: Vec<PollFd<'_>> =
-            others.iter().map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN)).collect();
-        if let Some(inotify) = &self.inotify {
-            polled.push(PollFd::from_borrowed_fd(inotify.as_fd(), PollFlags::IN));
-        }
-        let time = Timespec::try_from(longest).map_err(io::Error::other)?;
-        match poll(&mut polled, Some(&time)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-        let ready = polled.iter().take(others.len()).map(|other| !other.revents().is_empty()).collect();
+        let own = self.inotify.iter().map(OwnedFd::as_fd);
+        let all: Vec<BorrowedFd<'_>> = others.iter().copied().chain(own).collect();
+        let mut ready = readable::wait(&all, Some(longest))?;
+        ready.truncate(others.len());
         self.drain_events();
         Ok(ready)
     }

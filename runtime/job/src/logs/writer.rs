@@ -14,7 +14,7 @@ use super::line::LinePrefix;
 use super::part::{self, Part};
 use super::redact::{MIN_SECRET_BYTES, REPLACEMENT, Redactor};
 use jobc_place::logs::Stream;
-use jobc_sys::error::describe;
+use jobc_sys::error::{describe, errno_of};
 
 /// How long to wait after a failed write before the next is tried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -298,7 +298,7 @@ impl Writer {
 
     /// Appends the buffered lines; on failure, returns how many of their bytes stay.
     fn append(&mut self) -> Result<(), (Errno, usize)> {
-        let number = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+        let number = |error: io::Error| errno_of(&error);
         let mut part = match self.part.take() {
             Some(part) => part,
             None => self.next_part().map_err(|error| (number(error), 0))?,

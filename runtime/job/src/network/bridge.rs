@@ -7,9 +7,9 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use rustix::io::Errno;
 
 use super::address::Subnet;
-use super::error::{errno, no_such_task};
+use super::error::no_such_task;
 use super::namespace;
-use jobc_sys::error::{Error, Result};
+use jobc_sys::error::{Error, Result, errno_of};
 use jobc_sys::netlink::{Attributes, Batch, NEW, Netlink};
 
 /// Maximum tasks on one network: the ports of a Linux bridge (`BR_MAX_PORTS`).
@@ -70,10 +70,10 @@ pub(super) fn create_bridge(range: Subnet) -> Result<OwnedFd> {
     match std::fs::write(IP_FORWARD_PATH, "1") {
         Ok(()) => {}
         // A container around this process shows its /proc/sys read-only.
-        Err(error) if matches!(errno(&error), Errno::ROFS | Errno::ACCESS | Errno::PERM) => {
+        Err(error) if matches!(errno_of(&error), Errno::ROFS | Errno::ACCESS | Errno::PERM) => {
             forward_from(BRIDGE_NAME)?;
         }
-        Err(error) => return Err(Error::system(format!("write `{IP_FORWARD_PATH}`"), errno(&error))),
+        Err(error) => return Err(Error::system(format!("write `{IP_FORWARD_PATH}`"), errno_of(&error))),
     }
     Ok(made)
 }

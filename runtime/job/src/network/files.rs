@@ -9,7 +9,7 @@ use jobc_schema::dns::Dns;
 use jobc_schema::plan::{HOST_GATEWAY, JobPlan};
 use oci_spec::runtime::{Mount, Spec};
 
-use jobc_sys::error::{Result, file_error};
+use jobc_sys::error::{AtPath as _, Result};
 use jobc_sys::id::TaskId;
 
 /// The files of a job's network, in a directory of its state.
@@ -37,14 +37,14 @@ const RESOLVER: &str = "/etc/resolv.conf";
 /// Creates the directory.
 fn create_directory(directory: &Path) -> Result<()> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(|error| file_error("create the directory", directory, &error))
+    made.at_path("create the directory", directory)
 }
 
 /// Creates the directory, and the empty file in it that an [uplink](super::uplink) needs.
 pub(super) fn create_bridge_file(directory: &Path) -> Result<PathBuf> {
     create_directory(directory)?;
     let file = directory.join("bridge");
-    std::fs::write(&file, "").map_err(|error| file_error("write", &file, &error))?;
+    std::fs::write(&file, "").at_path("write", &file)?;
     Ok(file)
 }
 
@@ -128,7 +128,7 @@ impl NetworkFiles {
             file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
             file.write_all(text.as_bytes())
         };
-        write().map_err(|error| file_error("write", &path, &error))
+        write().at_path("write", &path)
     }
 
     /// Binds the files into a task's container, read-only. The job's own mounts take precedence.

@@ -3,13 +3,13 @@
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
-use super::error::{errno, no_such_task};
+use super::error::no_such_task;
 use super::events::NetworkEvents;
 use super::messages::{
     self, HelperMessage, MAX_MESSAGE_BYTES, MAX_SETUP_BYTES, NetworkSetup, SetupRequest, TaskRequest,
@@ -18,9 +18,10 @@ use super::messages::{
 use super::program::helper_command;
 use super::socket::is_ready;
 use jobc_container::rootless::Caller;
-use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::error::{Error, Kind, Result, errno_of};
 use jobc_sys::host::needs_user_namespace;
 use jobc_sys::id_map::IdMaps;
+use jobc_sys::parallel::lock;
 
 /// The process that holds what was made.
 #[derive(Debug)]
@@ -51,10 +52,10 @@ impl NetworkHelper {
             .stdin(theirs)
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|error| Error::system("re-execute this program", errno(&error)))?;
+            .map_err(|error| Error::system("re-execute this program", errno_of(&error)))?;
         let line = Mutex::new(HelperConnection { socket: ours, namespaces: Vec::new() });
         let held = Self { process, connection: line, in_user_namespace: maps.is_some() };
-        let made = held.connection().set_up(&order, maps.as_ref(), held.process.id())?;
+        let made = lock(&held.connection).set_up(&order, maps.as_ref(), held.process.id())?;
         Ok((held, made))
     }
 
@@ -70,21 +71,17 @@ impl NetworkHelper {
 
     /// Whether it holds networks, and not only what tasks share otherwise.
     pub(super) fn has_networks(&self) -> bool {
-        !self.connection().namespaces.is_empty()
+        !lock(&self.connection).namespaces.is_empty()
     }
 
     /// A network namespace for a task's attempt: a file descriptor of the process.
     pub(super) fn namespace(&self, task: usize) -> Result<i32> {
-        self.connection().namespace(task)
+        lock(&self.connection).namespace(task)
     }
 
     /// A socket that reaches a task.
     pub(super) fn socket(&self, task: usize) -> Result<OwnedFd> {
-        self.connection().socket(task)
-    }
-
-    fn connection(&self) -> MutexGuard<'_, HelperConnection> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.connection).socket(task)
     }
 }
 

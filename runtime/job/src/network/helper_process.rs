@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rustix::process::{Resource, Rlimit};
 
 use super::address::{Addresses, Subnet};
-use super::error::{errno, no_such_task};
+use super::error::no_such_task;
 use super::messages::{
     HelperMessage, MAX_MESSAGE_BYTES, MAX_SETUP_BYTES, NetworkSetup, SetupRequest, TaskRequest,
     UserNamespace, receive, send,
@@ -23,7 +23,7 @@ use super::messages::{
 use super::{bridge, namespace, publish, uplink};
 use jobc_container::capabilities::kernel_capabilities;
 use jobc_container::namespaces::Namespace;
-use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::error::{Error, Kind, Result, errno_of};
 use jobc_sys::syscall::linux::Linux;
 use jobc_sys::syscall::{CapabilityBits, Kernel as _, Prctl};
 
@@ -140,7 +140,7 @@ fn enter_user_namespace(users: &UserNamespace) -> Result<()> {
     })?;
     if users.groups_denied {
         let denied = std::fs::write("/proc/self/setgroups", "deny");
-        denied.map_err(|error| Error::system("deny setgroups(2)", errno(&error)))?;
+        denied.map_err(|error| Error::system("deny setgroups(2)", errno_of(&error)))?;
     }
     let gone = |errno| Error::system("communicate with the job's supervisor", errno);
     send(rustix::stdio::stdin(), &HelperMessage::MapIds {}, None).map_err(gone)?;

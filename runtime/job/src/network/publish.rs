@@ -3,7 +3,7 @@
 //! A thread waits at each port and two more serve each connection; all are in the bridge's namespace, from which every
 //! task is reached.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -12,11 +12,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::errno;
 use super::namespace;
 use crate::port_owner;
 use crate::submission::Publish;
-use jobc_sys::error::{Error, Kind, Result, describe};
+use jobc_sys::error::{Error, Kind, Result, describe, errno_of};
 
 /// Where a port of the host leads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,9 +34,6 @@ const MAX_CONNECTIONS: usize = 512;
 /// How long a task may take to accept.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum number of bytes copied at once.
-const BUFFER_BYTES: usize = 64 * 1024;
-
 /// What a thread needs, the system's least being less.
 const STACK_BYTES: usize = 128 * 1024;
 
@@ -55,7 +51,7 @@ pub(super) fn listen(forward: &Forward) -> Result<TcpListener> {
             }
             _ => format!(
                 "port `{label}` of `{task}` cannot be published at {place}: {}",
-                describe(errno(&error))
+                describe(errno_of(&error))
             ),
         };
         let help = match error.kind() {
@@ -130,19 +126,11 @@ fn forward_connection(client: &TcpStream, target: SocketAddr) {
 
 /// Copies one direction to its end, and then shuts down the other side.
 fn copy_stream(mut from: &TcpStream, mut to: &TcpStream) {
-    let mut piece = vec![0; BUFFER_BYTES];
-    loop {
-        match from.read(&mut piece) {
-            Ok(0) => break,
-            Ok(got) if to.write_all(&piece[..got]).is_ok() => {}
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Ok(_) | Err(_) => {
-                // An aborted side sends and receives nothing more.
-                let _ = from.shutdown(Shutdown::Both);
-                let _ = to.shutdown(Shutdown::Both);
-                return;
-            }
-        }
+    if io::copy(&mut from, &mut to).is_ok() {
+        let _ = to.shutdown(Shutdown::Write);
+        return;
     }
-    let _ = to.shutdown(Shutdown::Write);
+    // An aborted side sends and receives nothing more.
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
 }

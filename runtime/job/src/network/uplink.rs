@@ -24,12 +24,11 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
 use super::address::Subnet;
-use super::error::errno;
 use super::messages::UplinkRequest;
 use super::program::helper_command;
 use super::{bridge, namespace, nat};
 use jobc_container::namespaces::Namespace;
-use jobc_sys::error::{Error, Result, describe};
+use jobc_sys::error::{Error, Result, describe, errno_of};
 use jobc_sys::syscall::Kernel as _;
 use jobc_sys::syscall::linux::Linux;
 
@@ -204,7 +203,7 @@ impl Tool {
                 .stdout(Stdio::null())
                 .stderr(Stdio::piped())
                 .spawn()
-                .map_err(|error| Error::system("re-execute this program", errno(&error)))
+                .map_err(|error| Error::system("re-execute this program", errno_of(&error)))
         };
         let mut process = namespace::in_new_thread(spawn).map_err(|error| error.to_string())?;
         let output = collect_output(process.stderr.take());

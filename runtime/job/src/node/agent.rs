@@ -15,12 +15,12 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 
 use crate::program::ProgramProcesses;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::pid_namespace;
+use jobc_sys::readable;
 use jobc_sys::signals::{Signal, Signals, with_none_blocked};
 use jobc_sys::syscall::ended::{self, EndedUsage};
 
@@ -251,18 +251,10 @@ fn wait(agent: &Agent, program: Option<&OwnedFd>, probe: Option<&OwnedFd>) -> Re
     let stdin = std::io::stdin();
     let fixed: [BorrowedFd<'_>; 2] = [stdin.as_fd(), agent.signals.as_fd()];
     let others = program.into_iter().chain(probe).map(OwnedFd::as_fd);
-    let mut fds: Vec<PollFd<'_>> =
-        fixed.into_iter().chain(others).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-    let until = agent.due.map(|(at, _)| at.saturating_duration_since(Instant::now()));
-    let until = until.map(|time| Timespec {
-        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(time.subsec_nanos()),
-    });
-    match poll(&mut fds, until.as_ref()) {
-        Ok(_) => Ok([0, 1].map(|at: usize| !fds[at].revents().is_empty())),
-        Err(rustix::io::Errno::INTR) => Ok([false; 2]),
-        Err(errno) => Err(Error::system("wait for the task", errno)),
-    }
+    let all: Vec<BorrowedFd<'_>> = fixed.into_iter().chain(others).collect();
+    let left = agent.due.map(|(at, _)| at.saturating_duration_since(Instant::now()));
+    let ready = readable::wait(&all, left).map_err(|errno| Error::system("wait for the task", errno))?;
+    Ok([ready[0], ready[1]])
 }
 
 /// Readable once a process has ended.

@@ -11,7 +11,7 @@ use jobc_schema::shell::quote;
 use jobc_schema::steps::StepsPlan;
 
 use super::run::{RunDirectory, variable};
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result};
 
 /// Where the tasks of a Slurm job run, and what they are told.
 #[derive(Debug)]
@@ -35,8 +35,7 @@ pub(crate) struct Allocation {
 impl Allocation {
     /// Asks Slurm about the job that this process is in.
     pub(crate) fn of_this_job(steps: &StepsPlan, job: &JobPlan, run: &RunDirectory) -> Result<Self> {
-        let directory = std::env::current_dir()
-            .map_err(|error| file_error("read", Path::new("the current directory"), &error))?;
+        let directory = std::env::current_dir().at_path("read", Path::new("the current directory"))?;
         let slurm_job = variable("SLURM_JOB_ID")?;
         let is_heterogeneous = steps.roles.iter().any(|role| role.component > 0);
         let mut nodes = BTreeMap::new();
@@ -82,7 +81,7 @@ impl Allocation {
     pub(crate) fn write(&self, steps: &StepsPlan, job: &JobPlan, run: &RunDirectory) -> Result<PathBuf> {
         let write = |name: String, text: String| {
             let path = run.path.join("state").join(name);
-            std::fs::write(&path, text).map_err(|error| file_error("write", &path, &error)).map(|()| path)
+            std::fs::write(&path, text).at_path("write", &path).map(|()| path)
         };
         if steps.bundles {
             write(format!("{}.places", steps.script), self.places(steps, job))?;
@@ -140,7 +139,7 @@ impl Allocation {
         let archive = self.directory.join(CODE_ARCHIVE);
         if !code.is_dir() {
             let _ = std::fs::remove_dir_all(&new);
-            std::fs::create_dir(&new).map_err(|error| file_error("create the directory", &new, &error))?;
+            std::fs::create_dir(&new).at_path("create the directory", &new)?;
             let words = [Path::new("-xzf"), &archive, Path::new("-C"), &new];
             let status = Command::new("tar").args(words).stdin(Stdio::null()).status();
             if !status.is_ok_and(|status| status.success()) {
@@ -154,12 +153,10 @@ impl Allocation {
         }
         if steps.bundles {
             let volumes = self.bundles.join("volumes");
-            std::fs::create_dir_all(&volumes)
-                .map_err(|error| file_error("create the directory", &volumes, &error))?;
+            std::fs::create_dir_all(&volumes).at_path("create the directory", &volumes)?;
             let link = volumes.join("jobc-code");
             let _ = std::fs::remove_file(&link);
-            std::os::unix::fs::symlink(&code, &link)
-                .map_err(|error| file_error("create the link", &link, &error))?;
+            std::os::unix::fs::symlink(&code, &link).at_path("create the link", &link)?;
         }
         Ok(())
     }

@@ -15,21 +15,21 @@ use jobc_schema::plan::{JobPlan, Plan, RolePlan};
 use jobc_schema::role::RetryScope;
 use jobc_schema::steps::StepsPlan;
 use jobc_schema::target::SlurmTarget;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::allocation::{ask, base};
 use super::run::{RunDirectory, variable};
 use crate::control::{Request, Response, write_line};
 use crate::lifecycle::LEFT;
 use jobc_place::exit_code;
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result};
+use jobc_sys::readable;
 use jobc_sys::signals::{Signal, Signals};
 
 /// The hidden command: `jobc node PLAN [RUN]`.
 pub const COMMAND: &str = "node";
 
 /// How often it is looked whether the user has stopped the run.
-const STOP_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+const STOP_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The exit code of a job that was cancelled.
 const CANCELLED: u8 = 143;
@@ -93,8 +93,7 @@ fn supervise(path: &Path, run: Option<&str>) -> Result<u8> {
 
 /// The run of a script that `sbatch` was given by hand.
 fn run_of_sbatch(steps: &StepsPlan, number: &str) -> Result<PathBuf> {
-    let here = std::env::current_dir()
-        .map_err(|error| file_error("read", Path::new("the current directory"), &error))?;
+    let here = std::env::current_dir().at_path("read", Path::new("the current directory"))?;
     let user = std::env::var("USER").unwrap_or_default();
     let of_user = |directory: &String| {
         let directory = SlurmTarget::of_user(directory, &user);
@@ -143,10 +142,8 @@ impl Front {
         let mut stream = ours.try_clone().map_err(failed)?;
         let mut answers = BufReader::new(ours);
         loop {
-            let fds = [self.signals.as_fd(), answers.get_ref().as_fd()];
-            let mut fds = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            let waited = poll(&mut fds, Some(&STOP_INTERVAL));
-            let has_answer = waited.is_ok() && !fds[1].revents().is_empty();
+            let both = [self.signals.as_fd(), answers.get_ref().as_fd()];
+            let has_answer = readable::wait(&both, Some(STOP_INTERVAL)).is_ok_and(|ready| ready[1]);
             let mut requests = Vec::new();
             while let Some(signal) = self.signals.next() {
                 requests.push(match signal {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use jobc_place::time::Time;
 use jobc_place::verdict::Judgment;
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result, file_error};
 use jobc_sys::id::TaskId;
 
 /// The run that a Slurm job belongs to.
@@ -33,7 +33,7 @@ impl RunDirectory {
         let make = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
         for directory in ["", "events", "tasks", "state", "records", "logs", "jobs"] {
             let directory = path.join(directory);
-            make(&directory).map_err(|error| file_error("create the directory", &directory, &error))?;
+            make(&directory).at_path("create the directory", &directory)?;
         }
         let earlier = earlier(&path.join("tasks"));
         Ok(Self { path: path.to_owned(), script: script.to_owned(), earlier, ranks: BTreeMap::new() })

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use super::fetch::FetchRequest;
 use super::program::{self, ProgramOutput};
-use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result};
 
 /// Answers git's question for a log-in. A value of the form `USER:PASSWORD` has its own user.
 const CREDENTIAL_HELPER: &str = r#"!f() { if [ "$1" = get ]; then printf 'username=%s\npassword=%s\n' "$JOBC_GIT_USER" "$JOBC_GIT_PASSWORD"; fi; }; f"#;
@@ -30,8 +30,7 @@ pub(super) fn fetch(
             format!("`{}` is not a branch, tag or commit", wanted.escape_debug()),
         ));
     }
-    super::paths::create_directories(to)
-        .map_err(|error| jobc_sys::error::file_error("create the directory", to, &error))?;
+    super::paths::create_directories(to).at_path("create the directory", to)?;
     let scheme = super::http::scheme(url)?;
     (fetch.progress)(&format!("git+{}", super::http::redact_url(url)), 0);
     let git = |arguments: &[&str], fetch: &mut FetchRequest<'_>| run(arguments, url, scheme, fetch, to);

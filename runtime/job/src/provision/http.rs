@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::fetch::FetchRequest;
 use super::program::{self, ProgramOutput};
-use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result};
 
 /// How often a transfer is begun again that broke off, and how long is waited before, in seconds times the attempt.
 const MAX_ATTEMPTS: u32 = 5;
@@ -34,7 +34,7 @@ pub(super) fn fetch(url: &str, fetch: &mut FetchRequest<'_>, to: &Path) -> Resul
     for attempt in 1.. {
         let ended = run(url, scheme, bound, fetch, to)?;
         if ended.status.success() {
-            return ensure_file(to).map_err(|error| jobc_sys::error::file_error("open", to, &error));
+            return ensure_file(to).at_path("open", to);
         }
         let code = ended.status.code().unwrap_or_default();
         let status = http_status(&ended.stderr);

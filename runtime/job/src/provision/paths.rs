@@ -10,7 +10,7 @@ use rustix::fs::{Access, AtFlags, CWD};
 use super::fields::{at_field, field_of, host_path, mounted_volumes, path_of_host};
 use super::job::{Job, Progress};
 use super::roots::RoleRoot;
-use jobc_sys::error::{Result, describe_io, file_error};
+use jobc_sys::error::{AtPath as _, Result, describe_io, file_error};
 
 /// Checks that the data which roles mount from this host exists; `base` is the base of relative paths.
 pub(super) fn check_data(plan: &JobPlan, base: &Path, on_progress: &mut dyn FnMut(Progress)) -> Result<()> {
@@ -101,11 +101,10 @@ pub(super) fn set_owner(
     }
     if rustix::process::geteuid().is_root() && writers.len() == 1 {
         let (uid, gid) = writers[0];
-        return std::os::unix::fs::chown(path, Some(uid), Some(gid))
-            .map_err(|error| file_error("change the owner of", path, &error));
+        return std::os::unix::fs::chown(path, Some(uid), Some(gid)).at_path("change the owner of", path);
     }
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777))
-        .map_err(|error| file_error("set the permissions of", path, &error))?;
+        .at_path("set the permissions of", path)?;
     let users = match writers.first().filter(|_| writers.len() == 1) {
         Some((uid, _)) => format!("user {uid} of the containers writes to it"),
         None => "several container users write to it".to_owned(),

@@ -7,11 +7,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::readable;
 use jobc_sys::syscall::parent::kill_with_parent;
 
 /// How soon a request to stop is seen.
@@ -87,13 +87,10 @@ fn wait(
     step: &mut dyn FnMut(),
 ) -> std::io::Result<Option<ExitStatus>> {
     let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
-    let glance = Timespec::try_from(POLL_INTERVAL).map_err(std::io::Error::other)?;
     let mut reported_at = Instant::now();
     loop {
-        match poll(&mut [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)], Some(&glance)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => {}
-            Ok(_) => return child.wait().map(Some),
-            Err(errno) => return Err(errno.into()),
+        if readable::wait(&[pidfd.as_fd()], Some(POLL_INTERVAL))?[0] {
+            return child.wait().map(Some);
         }
         if stopped.load(Ordering::Relaxed) {
             let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);

@@ -17,7 +17,7 @@ use jobc_container::archive;
 use jobc_container::bundle::Bundle;
 use jobc_container::root::{Root, without_top};
 use jobc_container::rootless::Caller;
-use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result, describe_io};
 use jobc_sys::id::{EVERY_ROLE, TaskId};
 
 /// The root of a role's tasks.
@@ -189,8 +189,7 @@ fn resolve_root(
         let root = large_data_directory(job.directory).join("roots").join(number.to_string());
         if !root.exists() {
             let parent = root.parent().unwrap_or(&root);
-            std::fs::create_dir_all(parent)
-                .map_err(|error| jobc_sys::error::file_error("create the directory", parent, &error))?;
+            std::fs::create_dir_all(parent).at_path("create the directory", parent)?;
             archive::unpack_cancelable(stopped, &found, &root)?;
         }
         return Ok((without_top(root), None));

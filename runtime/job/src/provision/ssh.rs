@@ -10,7 +10,7 @@ use jobc_schema::plan::SshPlan;
 use super::job::Job;
 use super::program;
 use jobc_container::secret_directory::SecretDirectory;
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result};
 use jobc_sys::id_map::IdMaps;
 
 /// Creates the directory that tasks see as /etc/jobc/ssh; `None` if the job does not use ssh.
@@ -66,7 +66,7 @@ fn generate_keys(ssh: &SshPlan, directory: &Path, job: &Job<'_>, stopped: &Atomi
             }
             std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o755))
         });
-    written.map_err(|error| file_error("create keys in", directory, &error))
+    written.at_path("create keys in", directory)
 }
 
 /// The client's settings. Each task creates new host keys, so they are not checked. Of a number the client takes the name

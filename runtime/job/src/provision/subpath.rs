@@ -17,7 +17,7 @@ use jobc_container::bundle::Bundle;
 use super::fields::{at_field, volume_path};
 use super::job::Job;
 use super::roots::RoleRoot;
-use jobc_sys::error::{Error, Result, describe};
+use jobc_sys::error::{Error, Result, describe, errno_of};
 
 /// A directory in a volume that a role mounts.
 #[derive(Clone, Debug)]
@@ -74,10 +74,8 @@ pub(crate) fn mount_linkless(subpaths: &[Subpath], bundle: &mut Bundle) -> Resul
         // Links are reported here; one that is created later fails the mount.
         subpath.open()?;
         // Links in the path of the volume itself are the user's.
-        let volume = std::fs::canonicalize(&subpath.volume).map_err(|error| {
-            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-            subpath.error("open", errno)
-        })?;
+        let volume = std::fs::canonicalize(&subpath.volume);
+        let volume = volume.map_err(|error| subpath.error("open", errno_of(&error)))?;
         for mount in bundle.config.spec.mounts_mut().iter_mut().flatten() {
             if *mount.destination() == subpath.destination {
                 mount.set_source(Some(volume.join(&subpath.path)));

@@ -23,7 +23,7 @@ use jobc_container::root::Root;
 use jobc_container::rootless::{self, Caller};
 use jobc_container::secret::SecretEnvironment;
 use jobc_gpu::inject;
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result, file_error};
 use jobc_sys::id::TaskId;
 use jobc_sys::signals::Signal;
 
@@ -69,8 +69,7 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
             let copy = copy_of(&provided.directory, task);
             remove(&copy)?;
             let parent = copy.parent().unwrap_or(&copy);
-            std::fs::create_dir_all(parent)
-                .map_err(|error| file_error("create the directory", parent, &error))?;
+            std::fs::create_dir_all(parent).at_path("create the directory", parent)?;
             jobc_image::unpack::copy(layers, &copy)?;
             Root::Directory(copy)
         }

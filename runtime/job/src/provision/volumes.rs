@@ -17,7 +17,7 @@ use super::roots::RoleRoot;
 use super::{git, http, paths, program};
 use jobc_container::archive;
 use jobc_container::remove::remove;
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result, file_error};
 
 /// Creates the directories of the job, and those of each of its instances, for the users who write to them.
 pub(super) fn create_job_directories(
@@ -43,8 +43,7 @@ pub(super) fn create_job_directories(
             _ => continue,
         };
         for place in each.iter().filter(|place| !place.exists()) {
-            paths::create_directories(place)
-                .map_err(|error| file_error("create the directory", place, &error))?;
+            paths::create_directories(place).at_path("create the directory", place)?;
             paths::set_owner(place, &paths::writers(job, roles, name), name, notes)?;
         }
         link_into_build(job, name, &place)?;
@@ -59,7 +58,7 @@ pub(super) fn create_job_directories(
 fn create_in_memory(job: &Job<'_>, name: &str) -> Result<PathBuf> {
     let place = job.directory.secrets()?.create_directory(&format!("memory-{name}"))?;
     std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o1777))
-        .map_err(|error| file_error("set the permissions of", &place, &error))?;
+        .at_path("set the permissions of", &place)?;
     Ok(place)
 }
 
@@ -113,7 +112,7 @@ pub(super) fn fetch(
 /// Fetches a source to a path that does not exist yet.
 fn fetch_source(source: &VolumeSource, fetch: &mut FetchRequest<'_>, place: &Path) -> Result<()> {
     let parent = place.parent().unwrap_or(place);
-    std::fs::create_dir_all(parent).map_err(|error| file_error("create the directory", parent, &error))?;
+    std::fs::create_dir_all(parent).at_path("create the directory", parent)?;
     let part = temporary_path(place, "new");
     remove_if_exists(&part)?;
     remove_if_exists(&temporary_path(place, "packed"))?;
@@ -128,9 +127,7 @@ fn fetch_source(source: &VolumeSource, fetch: &mut FetchRequest<'_>, place: &Pat
         }
         other => Err(unsupported(other, fetch.name)),
     };
-    let named = fetched.and_then(|()| {
-        std::fs::rename(&part, place).map_err(|error| file_error("rename the download to", place, &error))
-    });
+    let named = fetched.and_then(|()| std::fs::rename(&part, place).at_path("rename the download to", place));
     if named.is_err() {
         // The first error is the one to report.
         let _ = remove_if_exists(&part);
@@ -173,8 +170,7 @@ fn temporary_path(place: &Path, what: &str) -> PathBuf {
 fn link_into_build(job: &Job<'_>, name: &str, place: &Path) -> Result<()> {
     let volumes = job.directory.build().join("oci/volumes");
     let link = volumes.join(name);
-    std::fs::create_dir_all(&volumes)
-        .map_err(|error| file_error("create the directory", &volumes, &error))?;
+    std::fs::create_dir_all(&volumes).at_path("create the directory", &volumes)?;
     match std::os::unix::fs::symlink(place, &link) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(file_error("link", &link, &error))

@@ -1,12 +1,8 @@
 //! A command that is run in a container and must end soon.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-
-use jobc_container::cgroup::SubGroups;
 use jobc_container::container;
 use jobc_container::exec::{self, ExecRequest, ProcessOverrides};
 use jobc_container::options::Options;
@@ -14,6 +10,7 @@ use jobc_container::process::Exit;
 use jobc_container::state::Id;
 use jobc_container::state::store::Store;
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::readable;
 use jobc_sys::signals::Signal;
 
 /// Runs a command as a container's own user, with its environment and without input or output, and waits for its end.
@@ -40,28 +37,19 @@ pub(crate) fn run_with_output(
         None => null(),
     };
     let streams = Some([null()?, stream()?, stream()?]);
-    let request = ExecRequest {
-        process,
-        options: Options { streams, ..Options::default() },
-        console_socket: None,
-        pid_file: None,
-        detached: false,
-        ignore_paused: false,
-        sub_groups: SubGroups::default(),
-    };
+    let request =
+        ExecRequest { process, options: Options { streams, ..Options::default() }, ..ExecRequest::default() };
     let (process, _) = exec::exec(store, id, request)?;
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-        match poll(&mut [PollFd::new(&process.pidfd, PollFlags::IN)], Some(&left)) {
-            Ok(0) => {
-                Signal::KILL.send(&process.pidfd)?;
-                process.wait()?;
-                return Ok(None);
-            }
-            Ok(_) => return process.wait().map(Some),
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(Error::system("wait for a process", errno)),
+        let ready = readable::wait(&[process.pidfd.as_fd()], Some(left));
+        if ready.map_err(|errno| Error::system("wait for a process", errno))?[0] {
+            return process.wait().map(Some);
+        }
+        if left.is_zero() {
+            Signal::KILL.send(&process.pidfd)?;
+            process.wait()?;
+            return Ok(None);
         }
     }
 }

@@ -4,8 +4,6 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
-
 use super::{DueProbe, Probe, TaskAccess};
 use crate::lifecycle::TaskNumber;
 use crate::network::connect_blocking;
@@ -65,10 +63,7 @@ fn get(
     let late = || format!("`{path}` of port {port} did not answer within {}", seconds(within));
     let failed = |error: &std::io::Error| match error.kind() {
         std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => late(),
-        _ => {
-            let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
-            Error::system(format!("read `{path}` of port {port}"), errno).to_string()
-        }
+        _ => Error::io(format!("read `{path}` of port {port}"), error).to_string(),
     };
     let timeout = |stream: &TcpStream| {
         let left = until.saturating_duration_since(Instant::now());

@@ -4,12 +4,10 @@
 //! something changes. Without a supervisor it is recovered as a lost job.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 
-use indexmap::IndexMap;
 use serde_json::error::Category;
 
-use super::{Claim, JobState, Record};
+use super::{JobState, Record};
 use crate::control::Connection;
 use crate::directory::Directory;
 use crate::submission::Submission;
@@ -30,26 +28,16 @@ pub(super) fn stand_in(directory: &Directory) -> Record {
     Record {
         version: 1,
         id: directory.id.clone(),
-        description: None,
         directory: submission.as_ref().map(|submission| submission.directory.clone()).unwrap_or_default(),
         sweep: submission.as_ref().and_then(|submission| submission.sweep.clone()),
-        combinations: IndexMap::new(),
-        metrics: Vec::new(),
-        source: submission.map_or_else(PathBuf::new, |submission| submission.source),
-        target: String::new(),
+        source: submission.map(|submission| submission.source).unwrap_or_default(),
         owner: metadata.as_ref().map_or_else(|| rustix::process::getuid().as_raw(), MetadataExt::uid),
         state: JobState::Running,
         supervisor: supervisor.and_then(Process::of),
-        scope: None,
         submitted: metadata.and_then(|data| data.modified().ok()).map_or_else(Time::now, Time::of),
-        started: None,
-        ended: None,
         attempt: 1,
-        network: String::new(),
-        claim: Claim::default(),
         notes: vec!["its record `job.json` is damaged".to_owned()],
-        tasks: Vec::new(),
-        end: None,
         is_damaged: true,
+        ..Record::default()
     }
 }

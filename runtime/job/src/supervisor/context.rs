@@ -95,10 +95,8 @@ impl JobContext {
             return Ok(None);
         }
         let stdin = self.terminal.lock().unwrap_or_else(PoisonError::into_inner);
-        stdin.as_ref().map(OwnedFd::try_clone).transpose().map_err(|error| {
-            let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-            Error::system("pass the standard input on", errno)
-        })
+        let copy = stdin.as_ref().map(OwnedFd::try_clone).transpose();
+        copy.map_err(|error| Error::io("pass the standard input on", &error))
     }
 
     /// Has a task mount directories in volumes, without following links.

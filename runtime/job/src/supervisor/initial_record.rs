@@ -48,20 +48,14 @@ pub(super) fn first_record(
         owner: rustix::process::getuid().as_raw(),
         state: JobState::Preparing,
         supervisor: Process::of(std::process::id()),
-        scope: None,
         submitted: Time::now(),
-        started: None,
-        ended: None,
         attempt: 1,
         network: network_name(plan.network).to_owned(),
-        claim: crate::record::Claim::default(),
         notes,
         sweep: submission.sweep.clone(),
         combinations: combinations(plan),
-        metrics: Vec::new(),
         tasks: tasks.collect(),
-        end: None,
-        is_damaged: false,
+        ..Record::default()
     }
 }
 

@@ -261,8 +261,6 @@ fn output_pipe() -> Result<(OwnedFd, OwnedFd)> {
 }
 
 fn open_null() -> Result<OwnedFd> {
-    OpenOptions::new().read(true).write(true).open("/dev/null").map(OwnedFd::from).map_err(|error| {
-        let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-        Error::system("open `/dev/null`", errno)
-    })
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null").map(OwnedFd::from);
+    null.map_err(|error| Error::io("open `/dev/null`", &error))
 }

@@ -120,6 +120,5 @@ fn internal_command_error() -> Error {
 }
 
 fn failed(error: &std::io::Error) -> Error {
-    let errno = rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO);
-    Error::system("start the job's supervisor", errno)
+    Error::io("start the job's supervisor", error)
 }

@@ -3,12 +3,13 @@
 
 use std::process::ChildStdin;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::{StartResult, Tool, UplinkProcess};
 use crate::network::events::{NetworkEvent, send_event};
+use jobc_sys::parallel::lock;
 
 /// How often a program that ended is started again before the job has to do without: after none, one, two, four and
 /// eight seconds.
@@ -55,7 +56,7 @@ impl Drop for Uplink {
     fn drop(&mut self) {
         drop(self.stop.take());
         let line = {
-            let mut running = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut running = lock(&self.state);
             running.stopped = true;
             running.stdin.take()
         };
@@ -74,7 +75,7 @@ fn watch(
     wanted: &Receiver<()>,
     start: impl Fn() -> StartResult,
 ) {
-    let is_over = || running.lock().unwrap_or_else(PoisonError::into_inner).stopped;
+    let is_over = || lock(running).stopped;
     let mut tries = 0;
     loop {
         let began = Instant::now();
@@ -102,7 +103,7 @@ fn watch(
             }
             match start() {
                 Ok((by, mut begun)) => {
-                    let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut running = lock(running);
                     if running.stopped {
                         return;
                     }
