@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use jobc_schema::plan::{CODE_ARCHIVE, JobPlan, Plan};
 use jobc_schema::{Pointer, pointer};
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result};
 use jobc_sys::yaml;
 use serde::Deserialize;
 use serde_json::Value;
@@ -78,7 +78,7 @@ impl BuiltDirectory {
         let mut entries: Vec<PathBuf> = if below.is_dir() {
             fs::read_dir(&below)
                 .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
-                .map_err(|error| file_error("read the manifests in", &below, &error))?
+                .at_path("read the manifests in", &below)?
         } else {
             vec![]
         };
@@ -87,7 +87,7 @@ impl BuiltDirectory {
         let mut files = Vec::new();
         let code = Some(below.join(CODE_ARCHIVE)).filter(|path| path.is_file());
         for path in own.into_iter().chain(entries).chain(code) {
-            let bytes = fs::read(&path).map_err(|error| file_error("read", &path, &error))?;
+            let bytes = fs::read(&path).at_path("read", &path)?;
             let name = path.strip_prefix(directory).unwrap_or(&path).to_string_lossy().into_owned();
             files.push((name, bytes));
         }

@@ -7,11 +7,11 @@
 #![forbid(unsafe_code)]
 
 pub mod built;
+mod forwarded;
 pub mod host;
 mod http;
 pub mod identity;
 pub mod kubernetes;
-mod local_port;
 pub mod machine;
 pub mod place;
 pub mod slurm;

@@ -155,6 +155,35 @@ pub struct Problem {
     pub help: Option<String>,
 }
 
+impl Problem {
+    /// What keeps the job from running.
+    pub fn error(message: impl Into<String>) -> Self {
+        Self::new(false, message)
+    }
+
+    /// What the user should know; the job can be submitted.
+    pub fn warning(message: impl Into<String>) -> Self {
+        Self::new(true, message)
+    }
+
+    /// One or the other.
+    pub fn new(is_warning: bool, message: impl Into<String>) -> Self {
+        Self { is_warning, message: message.into(), place: None, help: None }
+    }
+
+    /// Says where it comes from, if that is known.
+    #[must_use]
+    pub fn at(self, place: Option<String>) -> Self {
+        Self { place, ..self }
+    }
+
+    /// Says what to do.
+    #[must_use]
+    pub fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+}
+
 /// A right, or something that the place must have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AccessCheck {

@@ -11,7 +11,7 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::place::{Copied, CopyRequest, ExecRequest, ExecStreams};
@@ -36,7 +36,7 @@ pub(crate) fn copy(task: &CopyTask<'_>, request: &CopyRequest) -> Result<Copied>
 
 fn copy_in(task: &CopyTask<'_>, request: &CopyRequest) -> Result<Copied> {
     let source = request.local.as_path();
-    let name = source.canonicalize().map_err(|error| jobc_sys::error::file_error("read", source, &error))?;
+    let name = source.canonicalize().at_path("read", source)?;
     let name = name.file_name().and_then(|name| name.to_str()).unwrap_or("root").to_owned();
     // As cp: into an existing directory, or under the new name.
     let is_directory =
@@ -135,7 +135,7 @@ fn run_with(
     });
     let stdout = match stdout {
         Some(stdout) => stdout,
-        None => File::options().write(true).open("/dev/null").map_err(|error| null_error(&error))?.into(),
+        None => File::options().write(true).open("/dev/null").at_path("open", "/dev/null")?.into(),
     };
     let code = (task.exec)(&request, ExecStreams { stdin, stdout, stderr, signals: None, started: None });
     let errors = reading.join().unwrap_or_default();
@@ -151,10 +151,6 @@ fn without_program(task: &CopyTask<'_>, program: &str) -> Error {
     let message = format!("the image of task `{}` has no `{program}`", task.name);
     let help = "read a file with `jobc exec TARGET/NAME TASK -- cat FILE`, or add `tar` to the image";
     Error::new(Kind::Unsupported, message).help(help)
-}
-
-fn null_error(error: &std::io::Error) -> Error {
-    jobc_sys::error::file_error("open", Path::new("/dev/null"), error)
 }
 
 /// The end to read from, and the end to write to.

@@ -1,14 +1,20 @@
 //! The user's side of a command in a task elsewhere: the terminal, the signals, and what a place is asked by words alone.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::time::Duration;
 
 use jobc_container::terminal::RawMode;
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::readable;
 use jobc_sys::signals::{Signal, Signals};
 use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::tcgetwinsize;
 
+use crate::host::Running;
 use crate::place::ExecRequest;
+
+/// How often the end of a command is looked for.
+const INTERVAL: Duration = Duration::from_millis(20);
 
 /// The terminal and the signals of the user.
 pub(crate) struct UserSide<'a> {
@@ -68,6 +74,23 @@ impl<'a> UserSide<'a> {
                 _ => {}
             }
         }
+    }
+
+    /// Waits for the end of a command whose program, ssh or srun, passes the size of its terminal on by itself. Returns its
+    /// exit code.
+    pub(crate) fn wait_for(mut self, mut running: Running) -> Result<u8> {
+        while let Some(signals) = self.ready()
+            && !running.has_ended()
+        {
+            let has_signal = readable::wait(&[signals], Some(INTERVAL)).is_ok_and(|ready| ready[0]);
+            while has_signal && let Some(event) = self.next() {
+                if let UserEvent::Interrupted(code) = event {
+                    running.stop();
+                    return Ok(code);
+                }
+            }
+        }
+        Ok(u8::try_from(running.wait()?).unwrap_or(u8::MAX))
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result};
 
 use super::{Host, SendFile};
 
@@ -46,7 +46,7 @@ impl Program {
     fn build(&self) -> Result<String> {
         let mut start = Vec::new();
         let read = File::open(&self.path).and_then(|file| file.take(NOTES as u64).read_to_end(&mut start));
-        read.map_err(|error| file_error("read", &self.path, &error))?;
+        read.at_path("read", &self.path)?;
         let at = start.windows(BUILD_ID.len()).position(|window| window == BUILD_ID);
         let number = at.and_then(|at| start.get(at + BUILD_ID.len()..)?.get(..DIGITS / 2));
         Ok(match number {

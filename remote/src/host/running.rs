@@ -28,6 +28,14 @@ pub struct Streams {
     pub stderr: Stream,
 }
 
+impl Streams {
+    /// The streams of a command that reads and writes open files, or reads nothing.
+    pub fn of_files(stdin: Option<OwnedFd>, stdout: OwnedFd, stderr: OwnedFd) -> Self {
+        let stdin = stdin.map_or(Stream::Null, Stream::File);
+        Self { stdin, stdout: Stream::File(stdout), stderr: Stream::File(stderr) }
+    }
+}
+
 /// Where a stream leads.
 #[derive(Debug, Default)]
 pub enum Stream {

@@ -1,8 +1,9 @@
 //! Responses of a cluster, cached for one command: the jobs of a matrix need the same objects.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use jobc_sys::parallel::lock;
 use serde_json::Value;
 
 use super::client::Client;
@@ -146,8 +147,4 @@ impl Answers {
         lock(&self.known).insert(key.to_owned(), answer.clone());
         Ok(answer)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

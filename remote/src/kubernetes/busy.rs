@@ -1,6 +1,7 @@
 //! A server that answers 429 says when to come again. All threads of a command wait then: the server limits the user.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use jobc_sys::parallel::lock;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// A server that asks for a longer pause is not waited for.
@@ -28,7 +29,7 @@ impl Busy {
     /// Waits until the server wants requests again.
     pub(crate) fn wait(&self) {
         loop {
-            let until = self.lock().until;
+            let until = lock(&self.state).until;
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             match left.filter(|left| !left.is_zero()) {
                 Some(left) => std::thread::sleep(left),
@@ -44,7 +45,7 @@ impl Busy {
             return false;
         }
         let now = Instant::now();
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.until = state.until.max(Some(now + asked));
         let is_notable = asked >= NOTABLE_PAUSE || elapsed >= NOTICE_INTERVAL;
         let is_due = state.noticed.is_none_or(|at| now.duration_since(at) >= NOTICE_INTERVAL);
@@ -54,10 +55,6 @@ impl Busy {
             notice(&format!("the cluster answered 429; trying again in {} s", asked.as_secs()));
         }
         true
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Pause> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -63,12 +63,10 @@ pub(crate) fn check(
     let namespace = context.namespace();
     let mut problems = Vec::new();
     if answers.object(client, "namespaces", &format!("/api/v1/namespaces/{namespace}"))?.is_absent() {
-        return Ok(vec![Problem {
-            is_warning: false,
-            message: format!("there is no namespace `{namespace}` on the cluster"),
-            place: None,
-            help: Some("set `kubernetes.namespace` of the target".to_owned()),
-        }]);
+        return Ok(vec![
+            Problem::error(format!("there is no namespace `{namespace}` on the cluster"))
+                .help("set `kubernetes.namespace` of the target"),
+        ]);
     }
     let settings = submission.built.plan.target.settings.kubernetes.as_ref();
     let setting = settings.and_then(|settings| settings.release.as_deref());
@@ -133,15 +131,13 @@ fn rights(
             .verbs(&key, || answers.rights(client)?.missing(client, namespace, (group, resource), verbs))?;
         if !missing.is_empty() {
             let shown = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
-            problems.push(Problem {
-                is_warning: false,
-                message: format!(
+            problems.push(
+                Problem::error(format!(
                     "you may not {} `{shown}` in the namespace `{namespace}`",
                     missing.join(" or ")
-                ),
-                place: None,
-                help: Some("ask an administrator for the rights of `jobc targets role`".to_owned()),
-            });
+                ))
+                .help("ask an administrator for the rights of `jobc targets role`"),
+            );
         }
     }
     Ok(())
@@ -193,7 +189,7 @@ fn claims(context: &CheckContext<'_>, ranges: &[Value], problems: &mut Vec<Probl
         let place = claim.origin("/spec");
         if let Some(why) = limits::check_claim(&claim.object, ranges) {
             let message = format!("the cluster rejects the claim `{}`: {why}", name(&claim.object));
-            problems.push(Problem { is_warning: false, message, place, help: None });
+            problems.push(Problem::error(message).at(place));
         }
     }
     for (claim, used) in claims::uses(&context.sets) {
@@ -215,14 +211,13 @@ fn claims(context: &CheckContext<'_>, ranges: &[Value], problems: &mut Vec<Probl
                 };
                 problems.extend(claims::check(&claim, &found, &used, waits_for_pod));
             }
-            Answer::Absent => problems.push(Problem {
-                is_warning: false,
-                message: format!(
+            Answer::Absent => problems.push(
+                Problem::error(format!(
                     "there is no PersistentVolumeClaim `{claim}` in the namespace `{namespace}`"
-                ),
-                place: used.place,
-                help: Some("create it, or name another with `storage` of the target".to_owned()),
-            }),
+                ))
+                .at(used.place)
+                .help("create it, or name another with `storage` of the target"),
+            ),
             Answer::Denied => {}
         }
     }

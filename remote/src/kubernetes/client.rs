@@ -1,7 +1,7 @@
 //! Requests to an API server: credentials, timeouts, and a bounded number of tries.
 
 use std::io::Read as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use jobc_registry::http::{
@@ -9,6 +9,7 @@ use jobc_registry::http::{
     host_certificates, key_from_pem, parse_retry_after,
 };
 use jobc_sys::error::{Error, Kind};
+use jobc_sys::parallel::lock;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -111,7 +112,7 @@ impl Client {
     /// Removes credentials that were refused; returns whether there can be new ones.
     pub(crate) fn renew(&self) -> bool {
         if self.can_renew() {
-            *self.lock() = None;
+            *lock(&self.session) = None;
         }
         self.can_renew()
     }
@@ -192,17 +193,13 @@ impl Client {
         Err(ApiError::Status(Box::new(read_status(response))))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Session>> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn can_renew(&self) -> bool {
         matches!(self.config.token, TokenSource::Exec(_) | TokenSource::File(_))
     }
 
     /// Removes credentials that were refused, unless another thread has replaced them already.
     fn forget(&self, refused: &Session) {
-        let mut held = self.lock();
+        let mut held = lock(&self.session);
         if held
             .as_ref()
             .is_some_and(|held| held.token == refused.token && held.credential == refused.credential)
@@ -213,7 +210,7 @@ impl Client {
 
     /// The session of now: credentials that end soon are replaced.
     fn session(&self) -> Result<Session, ApiError> {
-        let mut held = self.lock();
+        let mut held = lock(&self.session);
         if let Some(session) = held.as_ref().filter(|session| !session.credential.is_stale()) {
             let mut session = session.clone();
             if let TokenSource::File(_) = self.config.token {

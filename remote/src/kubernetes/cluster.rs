@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::parallel::lock;
 use serde_json::{Map, Value};
 
 use super::answers::Answers;
@@ -50,10 +51,6 @@ impl Cluster {
         &self.client.config().namespace
     }
 
-    fn listed(&self) -> MutexGuard<'_, Option<(String, BTreeSet<String>)>> {
-        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Passes on the output up to now of a job whose pods are about to be deleted. A job is stopped even if its output
     /// cannot be read.
     fn keep_output(&self, found: &ClusterJob, keep: Option<&mut dyn FnMut(LogItem<'_>)>) {
@@ -75,7 +72,7 @@ impl Cluster {
     fn list_runs(&self, job: &str) -> Result<Vec<ClusterJob>> {
         let runs = objects::runs_of(&self.client, job)?;
         let names = runs.iter().map(|found| found.name().to_owned()).collect();
-        *self.listed() = Some((job.to_owned(), names));
+        *lock(&self.listed) = Some((job.to_owned(), names));
         Ok(runs)
     }
 }
@@ -128,10 +125,6 @@ impl Place for Cluster {
 
     fn delete(&self, name: &str) -> Result<()> {
         lifecycle::delete(&self.client, &objects::find(&self.client, name)?, true)
-    }
-
-    fn reasons(&self, name: &str) -> Result<Vec<String>> {
-        Ok(self.inspect(name)?.reasons)
     }
 
     fn inspect(&self, name: &str) -> Result<JobDetail> {
@@ -230,10 +223,10 @@ impl RemotePlace for Cluster {
         let is_known = |listed: &Option<(String, BTreeSet<String>)>| {
             listed.as_ref().is_some_and(|(known, _)| known == job)
         };
-        if !is_known(&self.listed()) {
+        if !is_known(&lock(&self.listed)) {
             self.list_runs(job)?;
         }
-        Ok(self.listed().as_ref().is_some_and(|(_, names)| names.contains(wanted)))
+        Ok(lock(&self.listed).as_ref().is_some_and(|(_, names)| names.contains(wanted)))
     }
 
     fn check(&self, submission: &Submission<'_>) -> Result<Vec<Problem>> {

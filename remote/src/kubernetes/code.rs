@@ -5,8 +5,9 @@
 
 mod upload;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use jobc_sys::parallel::lock;
 use serde_json::{Value, json};
 
 use super::client::{Client, STRATEGIC};
@@ -44,7 +45,7 @@ pub(super) fn share(
     owner: Option<&Value>,
 ) -> Result<(), SubmitError> {
     let is_of_claim = !manifest.text("/data/claim").is_empty();
-    let _one = is_of_claim.then(|| UPLOADING.lock().unwrap_or_else(PoisonError::into_inner));
+    let _one = is_of_claim.then(|| lock(&UPLOADING));
     let described = problems::object(manifest);
     let owners = owner.map_or_else(|| json!([]), owner_reference);
     let address = format!("{collection}/{}?fieldManager=jobc", name(&manifest.object));

@@ -3,15 +3,11 @@
 use serde_json::Value;
 
 use super::kinds::{Counts, Workload};
-use super::state::{ROLES, metadata, text};
+use super::state::{ROLES, items, metadata, text};
 use crate::place::{JobState, TaskCounts};
 
 fn number(object: &Value, pointer: &str) -> Option<u64> {
     object.pointer(pointer).and_then(Value::as_u64)
-}
-
-fn list<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
-    object.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
 }
 
 /// The roles with their instances: of the spec, else of the annotation of the submission.
@@ -20,7 +16,7 @@ fn roles(object: &Value) -> Vec<(&str, u64)> {
         number(role, "/replicas").unwrap_or(1) * number(role, "/template/spec/completions").unwrap_or(1)
     };
     let of_spec: Vec<(&str, u64)> =
-        list(object, "/spec/replicatedJobs").map(|role| (text(role, "/name"), size(role))).collect();
+        items(object, "/spec/replicatedJobs").map(|role| (text(role, "/name"), size(role))).collect();
     if !of_spec.is_empty() {
         return of_spec;
     }
@@ -45,7 +41,7 @@ pub(crate) fn tasks(workload: &Workload, object: &Value) -> TaskCounts {
         Counts::ChildJobs(at) => {
             let roles = roles(object);
             counts.wanted = roles.iter().map(|(_, size)| size).sum();
-            for status in list(object, at) {
+            for status in items(object, at) {
                 let of = |key: &str| number(status, key).unwrap_or_default();
                 let size = roles
                     .iter()
@@ -58,7 +54,7 @@ pub(crate) fn tasks(workload: &Workload, object: &Value) -> TaskCounts {
         }
         Counts::Volcano => {
             counts.wanted =
-                list(object, "/spec/tasks").map(|task| number(task, "/replicas").unwrap_or(1)).sum();
+                items(object, "/spec/tasks").map(|task| number(task, "/replicas").unwrap_or(1)).sum();
             counts.active = count("/status/pending") + count("/status/running");
             counts.succeeded = count("/status/succeeded");
             counts.failed = count("/status/failed");
@@ -92,7 +88,7 @@ pub(crate) fn is_short(workload: &Workload, object: &Value) -> bool {
             let (missing, wanted) = missing_pods(object);
             missing > 0 || ready(workload, object).is_some_and(|ready| ready < wanted)
         }
-        Counts::ChildJobs(at) => list(object, at).any(|status| {
+        Counts::ChildJobs(at) => items(object, at).any(|status| {
             let of = |key: &str| number(status, key).unwrap_or_default();
             number(status, "/ready")
                 .is_some_and(|ready| ready < of("/active").max(1) && of("/succeeded") == 0)

@@ -82,18 +82,18 @@ pub(crate) fn discover(
     for manifest in manifests {
         let (version, kind) = (manifest.text("/apiVersion"), manifest.text("/kind"));
         if !served.contains_key(&(version.to_owned(), kind.to_owned())) {
-            problems.push(Problem {
-                is_warning: false,
-                message: format!("the cluster does not serve `{kind}` of `{version}`"),
-                place: manifest.origin("/metadata/name"),
-                help: Some(match kind {
-                    "JobSet" => "install JobSet on the cluster, or write a job with one role".to_owned(),
-                    "TrainJob" | "TrainingRuntime" => {
-                        "install Kubeflow Trainer on the cluster, or change `kind` of the target".to_owned()
-                    }
-                    _ => "install what serves it, or change `kubernetes` of the target".to_owned(),
-                }),
-            });
+            problems.push(
+                Problem::error(format!("the cluster does not serve `{kind}` of `{version}`"))
+                    .at(manifest.origin("/metadata/name"))
+                    .help(match kind {
+                        "JobSet" => "install JobSet on the cluster, or write a job with one role".to_owned(),
+                        "TrainJob" | "TrainingRuntime" => {
+                            "install Kubeflow Trainer on the cluster, or change `kind` of the target"
+                                .to_owned()
+                        }
+                        _ => "install what serves it, or change `kubernetes` of the target".to_owned(),
+                    }),
+            );
         }
     }
     Ok(served)

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result};
 use jobc_sys::yaml;
 use serde::Deserialize;
 
@@ -31,7 +31,7 @@ pub struct Access {
 }
 
 /// A cluster, and how to connect to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterConfig {
     /// The URL of the API server, without a slash at its end.
     pub server: String,
@@ -52,8 +52,9 @@ pub struct ClusterConfig {
 }
 
 /// Where the bearer token comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum TokenSource {
+    #[default]
     None,
     Static(String),
     /// A file that is replaced before its token expires.
@@ -168,7 +169,7 @@ impl ClusterConfig {
     fn of_service_account(directory: &Path, host: &str, port: &str, access: &Access) -> Result<Self> {
         let read = |name: &str| {
             let path = directory.join(name);
-            fs::read(&path).map_err(|error| file_error("read", &path, &error))
+            fs::read(&path).at_path("read", &path)
         };
         let namespace = String::from_utf8_lossy(&read("namespace")?).trim().to_owned();
         let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
@@ -176,13 +177,8 @@ impl ClusterConfig {
             server: format!("https://{host}:{port}"),
             namespace: access.namespace.clone().unwrap_or(namespace),
             authorities: Some(read("ca.crt")?),
-            insecure: false,
-            server_name: None,
-            proxy: None,
-            certificate: None,
             token: TokenSource::File(directory.join("token")),
-            impersonate: vec![],
-            uses: Uses::default(),
+            ..Self::default()
         })
     }
 }
@@ -199,7 +195,7 @@ struct Merged {
 
 impl Merged {
     fn add(&mut self, path: &Path) -> Result<()> {
-        let text = fs::read_to_string(path).map_err(|error| file_error("read", path, &error))?;
+        let text = fs::read_to_string(path).at_path("read", path)?;
         let broken = |why: String| wrong(format!("`{}` is not a kubeconfig: {why}", path.display()));
         let file: File = if text.trim().is_empty() {
             File::default()
@@ -316,7 +312,7 @@ fn data(inline: Option<&String>, path: Option<&PathBuf>, base: &Path, name: &str
             .map_err(|error| wrong(format!("`{name}-data` is not base64: {error}")));
     }
     path.map(|path| base.join(path))
-        .map(|path| fs::read(&path).map_err(|error| file_error(&format!("read the `{name}`"), &path, &error)))
+        .map(|path| fs::read(&path).at_path(&format!("read the `{name}`"), &path))
         .transpose()
 }
 

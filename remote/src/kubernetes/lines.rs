@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use jobc_schema::pointer;
 use serde_json::Value;
 
-use super::state::{metadata, text};
+use super::state::{items, metadata, text};
 use super::why::{Field, Reason};
 use crate::built::{Manifest, pod_specs};
 
@@ -41,7 +41,7 @@ impl Lines {
             else {
                 continue;
             };
-            let containers = spec.get("containers").and_then(Value::as_array).into_iter().flatten();
+            let containers = items(spec, "/containers");
             let main = containers.enumerate().find(|(_, container)| text(container, "/name") == "main");
             let (index, container) = main.unwrap_or((0, &Value::Null));
             let main = format!("{at}/containers/{index}");

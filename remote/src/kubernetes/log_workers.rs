@@ -3,9 +3,10 @@
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _, pipe};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::parallel::lock;
 
 use super::client::Client;
 use super::log_stream::LogStream;
@@ -84,7 +85,7 @@ impl Workers {
             (Arc::clone(&self.client), Arc::clone(&self.queue), self.results.clone());
         let mut wake = self.wake.try_clone().map_err(failed)?;
         let work = move || loop {
-            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let next = lock(&queue).recv();
             let Ok((number, work)) = next else { return };
             let outcome = match work {
                 Work::Open(path) => Outcome::Opened(LogStream::open(&client, &path).map(Box::new)),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::client::Client;
 use super::kinds::{WORKLOADS, Workload};
 use super::pods::{Pod, number_workers_of_ray};
-use super::state::{JOB, SUBMITTED, condition, metadata, name, summarize, text};
+use super::state::{JOB, SUBMITTED, condition, items, metadata, name, summarize, text};
 use super::status::ApiError;
 use super::watch::list;
 use crate::place::{JobState, JobSummary};
@@ -97,10 +97,7 @@ fn is_unused(error: &ApiError, workload: &Workload) -> bool {
 
 /// Whether an object belongs to another job's object.
 fn is_child(object: &Value) -> bool {
-    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-    owners
-        .into_iter()
-        .flatten()
+    items(object, "/metadata/ownerReferences")
         .any(|owner| owner.get("controller") == Some(&Value::Bool(true)) && Workload::of(owner).is_some())
 }
 

@@ -6,12 +6,10 @@
 mod tunnel;
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
-use std::net::TcpListener;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
-use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::error::Result;
 use rustix::event::PollFlags;
 use serde::Deserialize;
 
@@ -19,8 +17,8 @@ use super::client::Client;
 use super::objects::ClusterJob;
 use super::pods::{Pod, is_own};
 use super::task;
-use crate::local_port;
-use crate::place::{PortForward, PortForwardReport};
+use crate::forwarded::{self, Report, unknown_label};
+use crate::place::PortForward;
 use crate::websocket::wait;
 use tunnel::Tunnel;
 
@@ -29,12 +27,8 @@ const PROTOCOL: &str = "SPDY/3.1+portforward.k8s.io";
 /// Looked at when nothing happens.
 const IDLE: Duration = Duration::from_mins(1);
 
-/// A port of a task, and the socket that accepts connections for it.
-struct Forwarded {
-    task: String,
-    port: u16,
-    listener: TcpListener,
-}
+/// The task is looked for anew for each tunnel.
+type Forwarded = forwarded::Forwarded<()>;
 
 /// The parts of a pod needed to find a port by its label.
 #[derive(Deserialize)]
@@ -68,13 +62,12 @@ pub(crate) fn forward(
     found: &ClusterJob,
     forwards: &[PortForward],
     stop: BorrowedFd<'_>,
-    report: &(dyn Fn(PortForwardReport) + Sync),
+    report: Report<'_>,
 ) -> Result<()> {
     let forwarded = forwards.iter().map(|forward| listen(client, found, forward));
     let forwarded = forwarded.collect::<Result<Vec<_>>>()?;
-    for Forwarded { task, port, listener } in &forwarded {
-        let local = listener.local_addr().map_or(0, |address| address.port());
-        report(PortForwardReport::Listening { local, task: task.clone(), port: *port });
+    for one in &forwarded {
+        one.announce(report);
     }
     std::thread::scope(|scope| {
         for one in &forwarded {
@@ -91,8 +84,7 @@ fn listen(client: &Client, found: &ClusterJob, forward: &PortForward) -> Result<
         Ok(port) => port,
         Err(_) => port_of_label(client, &pod, &forward.port)?,
     };
-    let listener = local_port::listen(forward.local, port)?;
-    Ok(Forwarded { task: pod.task(), port, listener })
+    Forwarded::listen(forward, pod.task(), port, ())
 }
 
 fn port_of_label(client: &Client, pod: &Pod, label: &str) -> Result<u16> {
@@ -103,17 +95,7 @@ fn port_of_label(client: &Client, pod: &Pod, label: &str) -> Result<u16> {
     let known: BTreeMap<&str, u16> = main
         .map(|main| main.ports.iter().map(|port| (port.name.as_str(), port.container_port)).collect())
         .unwrap_or_default();
-    known.get(label).copied().ok_or_else(|| {
-        let names: Vec<String> =
-            known.keys().filter(|name| !name.is_empty()).map(|name| format!("`{name}`")).collect();
-        let message = format!("task `{}` has no port `{}`", pod.task(), label.escape_debug());
-        let help = if names.is_empty() {
-            "name a port by its number; labels are those of `resources.ports`".to_owned()
-        } else {
-            format!("its ports are {}; a number works too", names.join(", "))
-        };
-        Error::new(Kind::Config, message).help(help)
-    })
+    known.get(label).copied().ok_or_else(|| unknown_label(&pod.task(), label, known.keys().copied()))
 }
 
 /// Accepts connections, and moves bytes both ways.
@@ -122,9 +104,9 @@ fn serve(
     found: &ClusterJob,
     forwarded: &Forwarded,
     stop: BorrowedFd<'_>,
-    report: &(dyn Fn(PortForwardReport) + Sync),
+    report: Report<'_>,
 ) {
-    let fail = |why: String| report(PortForwardReport::Failed(format!("{}: {why}", forwarded.task)));
+    let fail = |why: String| forwarded.fail(report, &why);
     let mut tunnel: Option<Tunnel> = None;
     loop {
         let mut interests = vec![(stop, PollFlags::IN), (forwarded.listener.as_fd(), PollFlags::IN)];
@@ -149,15 +131,7 @@ fn serve(
         if !has_connection {
             continue;
         }
-        let local = match forwarded.listener.accept() {
-            Ok((local, _)) => local,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => continue,
-            Err(error) => {
-                fail(format!("cannot accept a connection: {}", describe_io(&error)));
-                std::thread::sleep(Duration::from_millis(100));
-                continue;
-            }
-        };
+        let Some(local) = forwarded.accept(report) else { continue };
         if tunnel.is_none() {
             match open(client, found, &forwarded.task) {
                 Ok(opened) => tunnel = Some(opened),

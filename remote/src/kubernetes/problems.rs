@@ -56,7 +56,7 @@ pub(crate) fn object(manifest: &Manifest) -> String {
 fn at_field(manifest: &Manifest, field: &str, message: &str) -> Problem {
     let place = manifest.origin(&manifest.pointer(field));
     let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    Problem { is_warning: false, message, place, help: None }
+    Problem::error(message).at(place)
 }
 
 /// The fields that a strict check does not know, from both forms of its message:

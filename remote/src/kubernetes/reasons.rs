@@ -12,7 +12,7 @@ use super::lines::Lines;
 use super::objects::{ClusterJob, children};
 use super::pods::Pod;
 use super::queue;
-use super::state::name;
+use super::state::{items, name};
 use super::why::{self, Reason, Report};
 use crate::place::{JobState, JobSummary};
 
@@ -85,9 +85,9 @@ fn missing(client: &Client, found: &ClusterJob) -> BTreeMap<String, String> {
         };
     }
     let jobs = children(client, found.name());
-    let replicas = found.object.pointer("/spec/replicatedJobs").and_then(Value::as_array);
+    let replicas = items(&found.object, "/spec/replicatedJobs");
     let count = |role: &Value| role.get("replicas").and_then(Value::as_u64).unwrap_or(1);
-    let wanted: u64 = replicas.into_iter().flatten().map(count).sum();
+    let wanted: u64 = replicas.map(count).sum();
     let absent = wanted.saturating_sub(jobs.len() as u64);
     jobs.iter()
         .filter_map(pods)

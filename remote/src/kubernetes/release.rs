@@ -36,27 +36,24 @@ pub(crate) fn check(version: &Value, setting: Option<&str>) -> Option<Problem> {
     let show = |(major, minor): Release| format!("{major}.{minor}");
     let place = setting.map(|_| "the setting `kubernetes.release` of the target".to_owned());
     if release < OLDEST {
-        return Some(Problem {
-            is_warning: false,
-            message: format!(
+        return Some(
+            Problem::error(format!(
                 "the cluster has Kubernetes {}, and jobc needs {} or newer",
                 show(release),
                 show(OLDEST)
-            ),
-            place: None,
-            help: Some("upgrade the cluster, or submit to another".to_owned()),
-        });
+            ))
+            .help("upgrade the cluster, or submit to another"),
+        );
     }
     let wanted = setting.and_then(parse).unwrap_or(DEFAULT);
-    (release < wanted).then(|| Problem {
-        is_warning: true,
-        message: format!(
+    (release < wanted).then(|| {
+        Problem::warning(format!(
             "the cluster has Kubernetes {}, and the job was built for {}",
             show(release),
             show(wanted)
-        ),
-        place,
-        help: Some(format!("write `release: \"{}\"` in `kubernetes` of the target", show(release))),
+        ))
+        .at(place)
+        .help(format!("write `release: \"{}\"` in `kubernetes` of the target", show(release)))
     })
 }
 

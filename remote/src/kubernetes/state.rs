@@ -41,6 +41,11 @@ pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// The items of a list field; none if it is absent.
+pub(crate) fn items<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    object.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+}
+
 /// The reference that makes the cluster remove an object with the job. `blockOwnerDeletion` would need more rights.
 pub(crate) fn owner_reference(owner: &Value) -> Value {
     json!([{

@@ -156,12 +156,11 @@ fn create_top(
                 Some(found) if metadata(&found, "labels", PLAN) == Some(submission.identity.label()) => {
                     Ok(found)
                 }
-                _ => Err(SubmitError::Refused(vec![Problem {
-                    is_warning: false,
-                    message: format!("{shown} exists already, and is not this job"),
-                    place: manifest.origin("/metadata/name"),
-                    help: Some("submit again with `--new`".to_owned()),
-                }])),
+                _ => Err(SubmitError::Refused(vec![
+                    Problem::error(format!("{shown} exists already, and is not this job"))
+                        .at(manifest.origin("/metadata/name"))
+                        .help("submit again with `--new`"),
+                ])),
             }
         }
         Err(ApiError::Status(status)) if matches!(status.code, 400 | 422) || problems::is_quota(&status) => {

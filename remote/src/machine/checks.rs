@@ -49,7 +49,7 @@ fn of_plan(plan: &JobPlan) -> Vec<Problem> {
 }
 
 fn problem(message: String, help: &str) -> Problem {
-    Problem { is_warning: false, message, place: None, help: Some(help.to_owned()) }
+    Problem::error(message).help(help)
 }
 
 /// The properties of this user on the host.

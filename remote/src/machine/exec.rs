@@ -1,15 +1,11 @@
 //! Commands in tasks, by `jobc exec` on the host.
 
-use jobc_sys::error::{Error, Kind, Result};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use jobc_sys::error::Result;
 
 use super::program::Connection;
-use crate::host::{Stream, Streams};
+use crate::host::Streams;
 use crate::place::{ExecRequest, ExecStreams};
-use crate::user_side::{UserEvent, UserSide};
-
-/// How often the end of the command is looked for.
-const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+use crate::user_side::UserSide;
 
 /// Runs a command until it ends; returns its exit code.
 pub(super) fn exec(
@@ -23,38 +19,12 @@ pub(super) fn exec(
     let ExecStreams { stdin, stdout, stderr, signals, started } = streams;
     let words = words(id, request, stdin.is_some());
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let streams = Streams {
-        stdin: stdin.map_or(Stream::Null, Stream::File),
-        stdout: Stream::File(stdout),
-        stderr: Stream::File(stderr),
-    };
-    let mut user = UserSide::new(request, signals);
+    let streams = Streams::of_files(stdin, stdout, stderr);
+    let user = UserSide::new(request, signals);
     if let Some(started) = started {
         started()?;
     }
-    let mut running = connection.start(&words, streams, request.terminal)?;
-    while !running.has_ended() {
-        let ready = match user.ready() {
-            Some(ready) => {
-                let mut polled = [PollFd::from_borrowed_fd(ready, PollFlags::IN)];
-                match poll(&mut polled, Some(&INTERVAL)) {
-                    Ok(count) => count > 0,
-                    Err(rustix::io::Errno::INTR) => false,
-                    Err(errno) => return Err(Error::system("wait for a command", errno)),
-                }
-            }
-            None => break,
-        };
-        while let Some(event) = ready.then(|| user.next()).flatten() {
-            // The size of the terminal is ssh's own matter.
-            if let UserEvent::Interrupted(code) = event {
-                running.stop();
-                return Ok(code);
-            }
-        }
-    }
-    let code = running.wait()?;
-    u8::try_from(code).map_err(|_| Error::new(Kind::System, format!("the command has the exit code {code}")))
+    user.wait_for(connection.start(&words, streams, request.terminal)?)
 }
 
 fn words(id: &str, request: &ExecRequest, has_input: bool) -> Vec<String> {

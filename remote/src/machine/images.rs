@@ -1,10 +1,11 @@
 //! Images that go with a job, as OCI image layouts.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use jobc_sys::error::Result;
+use jobc_sys::parallel::lock;
 
 use super::answers::{error_of, succeeded};
 use super::program::Connection;
@@ -21,7 +22,7 @@ pub(super) struct ImageSender(Mutex<BTreeSet<String>>);
 impl ImageSender {
     /// Sends an image unless the host has it. Layers that the host got before are not sent again.
     pub(super) fn send(&self, connection: &Connection, image: &ImageLayout) -> Result<()> {
-        let mut sent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sent = lock(&self.0);
         if sent.contains(&image.reference) {
             return Ok(());
         }

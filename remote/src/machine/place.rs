@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use jobc_schema::plan::JobPlan;
 use jobc_sys::error::Result;
+use jobc_sys::parallel::lock;
 
 use super::answers::json;
 use super::images::ImageSender;
@@ -55,7 +56,7 @@ impl Machine {
     fn sources(&self, plan: &JobPlan, directory: &Path) -> Result<Arc<Sources>> {
         let volumes = serde_json::to_string(&plan.volumes).unwrap_or_default();
         let key = (directory.to_owned(), volumes);
-        let mut known = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.sources);
         if let Some(sources) = known.get(&key) {
             return Ok(Arc::clone(sources));
         }
@@ -67,13 +68,13 @@ impl Machine {
     /// The current runs and jobs on the host.
     fn listing(&self) -> Result<Arc<Listing>> {
         let found = Arc::new(runs::list(&self.connection)?);
-        *self.listing.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&found));
+        *lock(&self.listing) = Some(Arc::clone(&found));
         Ok(found)
     }
 
     /// The runs and jobs when they were last listed: a submission begins with a list.
     fn last_listing(&self) -> Result<Arc<Listing>> {
-        let last = self.listing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let last = lock(&self.listing).clone();
         last.map_or_else(|| self.listing(), Ok)
     }
 
@@ -143,10 +144,6 @@ impl Place for Machine {
         words.extend(entry.run.iter().flat_map(|run| run.outputs.iter().map(String::as_str)));
         let output = self.connection.script(&words, None, START_TIMEOUT)?;
         answers::succeeded(self.connection.name(), output).map(drop)
-    }
-
-    fn reasons(&self, name: &str) -> Result<Vec<String>> {
-        Ok(self.inspect(name)?.reasons)
     }
 
     fn inspect(&self, name: &str) -> Result<JobDetail> {

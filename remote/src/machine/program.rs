@@ -1,10 +1,11 @@
 //! `jobc` on the host: this program, copied there once per version, or an installed one.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use jobc_schema::target::SshTarget;
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::parallel::lock;
 
 use super::answers::succeeded;
 use super::scripts::{NO_PROGRAM, RUN};
@@ -121,7 +122,7 @@ impl Connection {
 
     /// Copies this program to the host.
     pub(super) fn install(&self) -> Result<()> {
-        let _one = self.installing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = lock(&self.installing);
         let name = self.name();
         if !self.is_copied() {
             let message = format!("`{}` is not on `{name}`", self.access.ssh.jobc);

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use jobc_schema::plan::JobPlan;
 use jobc_schema::target::SlurmTarget;
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::parallel::lock;
 
 use super::files::Contents;
 use super::login::{self, FindStep, Letter, Login, NodeProgram, Question, Request};
@@ -185,7 +186,7 @@ impl Access {
     /// sent before are not sent again.
     pub(crate) fn send_image(&self, image: &ImageLayout) -> Result<String> {
         let path = format!("images/{}", image.digest.rsplit(':').next().unwrap_or_default());
-        let mut sent = self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sent = lock(&self.images);
         if !sent.contains(&image.digest) {
             let directory = self.directory()?;
             let (store, target) = (format!("{directory}/store"), format!("{directory}/{path}"));
@@ -223,7 +224,7 @@ impl Access {
     pub(crate) fn contents(&self, plan: &JobPlan, directory: &Path) -> Result<Arc<Contents>> {
         let volumes = serde_json::to_string(&plan.volumes).unwrap_or_default();
         let key = (directory.to_owned(), volumes);
-        let mut known = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.contents);
         if let Some(contents) = known.get(&key) {
             return Ok(Arc::clone(contents));
         }

@@ -1,10 +1,11 @@
 //! Checks of the cluster before a job is submitted.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use jobc_schema::target::SlurmContainer;
 use jobc_sys::error::Result;
+use jobc_sys::parallel::lock;
 
 use super::access::Access;
 use super::login::{AccessLine, Check, CheckAccess};
@@ -74,7 +75,7 @@ pub(crate) fn check(access: &Access, checked: &Checked, submission: &Submission<
     let scripts = submit::scripts(submission)?;
     let options = scripts.iter().flat_map(|script| script.options().map(|(_, option)| option));
     let key: Vec<String> = options.filter(|option| !option.starts_with("job-name=")).collect();
-    let known = || checked.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = || lock(checked);
     if let Some(found) = known().get(&key) {
         return Ok(found.clone());
     }
@@ -90,24 +91,17 @@ fn ask(access: &Access, scripts: &[BatchScript]) -> Result<Vec<Problem>> {
     let mut found = releases(&facts, access);
     for (script, answer) in scripts.iter().zip(&answers) {
         if script.text.len() > facts.max_script() {
-            found.push(Problem {
-                is_warning: false,
-                message: format!(
+            found.push(
+                Problem::error(format!(
                     "the batch script has {} bytes, and the cluster takes {}",
                     script.text.len(),
                     facts.max_script()
-                ),
-                place: script.origin("job-name"),
-                help: None,
-            });
+                ))
+                .at(script.origin("job-name")),
+            );
         }
         if script.option("comment").is_some() {
-            found.push(Problem {
-                is_warning: false,
-                message: "the option `comment` of `sbatch` has the name of the run, by which it is found again".to_owned(),
-                place: script.origin("comment"),
-                help: Some("remove it from `slurm.extra` of the target, or submit what `jobc build` writes by `sbatch`".to_owned()),
-            });
+            found.push(Problem::error("the option `comment` of `sbatch` has the name of the run, by which it is found again".to_owned()).at(script.origin("comment")).help("remove it from `slurm.extra` of the target, or submit what `jobc build` writes by `sbatch`"));
         }
         let own = limits(&facts, script);
         // Slurm's own message says less.
@@ -127,20 +121,21 @@ fn releases(facts: &ClusterFacts, access: &Access) -> Vec<Problem> {
     let settings = &access.settings;
     if let Some(release) = settings.release.as_deref().filter(|release| !facts.release.starts_with(*release))
     {
-        found.push(Problem {
-            is_warning: true,
-            message: format!("the target says Slurm {release}, and the cluster has {}", facts.release),
-            place: setting("release"),
-            help: Some(format!("set it to `{}`", facts.release)),
-        });
+        found.push(
+            Problem::warning(format!(
+                "the target says Slurm {release}, and the cluster has {}",
+                facts.release
+            ))
+            .at(setting("release"))
+            .help(format!("set it to `{}`", facts.release)),
+        );
     }
     if settings.container == SlurmContainer::Oci && number(&facts.release) < OCI_RELEASE {
-        found.push(Problem {
-            is_warning: false,
-            message: format!("containers of Slurm {} get no environment of their task", facts.release),
-            place: setting("container"),
-            help: Some("it works from 23.02 on; write `container: jobc`".to_owned()),
-        });
+        found.push(
+            Problem::error(format!("containers of Slurm {} get no environment of their task", facts.release))
+                .at(setting("container"))
+                .help("it works from 23.02 on; write `container: jobc`"),
+        );
     }
     found
 }
@@ -162,10 +157,8 @@ fn limits(facts: &ClusterFacts, script: &BatchScript) -> Vec<Problem> {
     let names =
         partitions.iter().map(|partition| format!("`{}`", name(partition))).collect::<Vec<_>>().join(", ");
     let problem = |is_warning, option: &str, message: String, help: Option<&str>| Problem {
-        is_warning,
-        message,
-        place: script.origin(option),
         help: help.map(str::to_owned),
+        ..Problem::new(is_warning, message).at(script.origin(option))
     };
     let field =
         |partition: &BTreeMap<String, String>, name: &str| partition.get(name).cloned().unwrap_or_default();

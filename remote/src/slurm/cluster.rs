@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use jobc_place::time::format_duration;
 use jobc_schema::plan::JobPlan;
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::parallel::lock;
 
 use super::access::Access;
 use super::checks::Checked;
@@ -403,7 +404,7 @@ impl RemotePlace for Cluster {
         // The names of its runs begin with that of the job.
         let of_job = self.read(List { job: Some(identity.job.clone()), ..List::default() })?;
         let all = of_job.iter().map(|run| run.name.clone()).collect();
-        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = Some((identity.job.clone(), all));
+        *lock(&self.listed) = Some((identity.job.clone(), all));
         let names: Vec<String> = of_job.into_iter().filter(is_run).map(|run| run.name).collect();
         if names.is_empty() {
             return Ok(vec![]);
@@ -414,7 +415,7 @@ impl RemotePlace for Cluster {
 
     fn is_taken(&self, name: &str) -> Result<bool> {
         // A submission has listed them before.
-        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let listed = lock(&self.listed);
         if let Some((job, names)) = &*listed
             && name.strip_prefix(job.as_str()).is_some_and(|rest| rest.starts_with('-'))
         {

@@ -2,7 +2,6 @@
 
 use jobc_schema::target::SlurmContainer;
 use jobc_sys::error::{Error, Kind, Result};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::access::Access;
 use super::group::GroupState;
@@ -10,12 +9,9 @@ use super::login::plain_environment;
 use super::record::GroupRecord;
 use super::state::Run;
 use super::tasks::{attempts, last_start};
-use crate::host::{Host, Running, Stream, Streams};
+use crate::host::{Host, Running, Streams};
 use crate::place::{ExecRequest, ExecStreams};
-use crate::user_side::{self, UserEvent, UserSide};
-
-/// How often the end of the command is looked for.
-const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+use crate::user_side::{self, UserSide};
 
 /// A task that runs.
 pub(crate) struct RunningTask {
@@ -113,9 +109,7 @@ fn start(access: &Access, step: &[String], streams: Streams, terminal: bool) -> 
 /// Runs a command where Slurm's commands are; returns its exit code.
 pub(crate) fn on_login(access: &Access, request: &ExecRequest, streams: ExecStreams<'_>) -> Result<u8> {
     let words: Vec<&str> = request.command.iter().map(String::as_str).collect();
-    let stdin = streams.stdin.map_or(Stream::Null, Stream::File);
-    let streams =
-        Streams { stdin, stdout: Stream::File(streams.stdout), stderr: Stream::File(streams.stderr) };
+    let streams = Streams::of_files(streams.stdin, streams.stdout, streams.stderr);
     let code = access.host.start(&words, streams, false)?.wait()?;
     Ok(u8::try_from(code).unwrap_or(u8::MAX))
 }
@@ -143,32 +137,10 @@ pub(crate) fn exec(
     options.extend(request.terminal.then_some("--pty"));
     options.extend((!request.terminal && streams.stdin.is_none()).then_some("--input=none"));
     let step = access.step(&task.job, &task.node, &options, &words)?;
-    let stdin = streams.stdin.take().map_or(Stream::Null, Stream::File);
-    let command_streams =
-        Streams { stdin, stdout: Stream::File(streams.stdout), stderr: Stream::File(streams.stderr) };
-    let mut user = UserSide::new(request, streams.signals);
+    let command_streams = Streams::of_files(streams.stdin.take(), streams.stdout, streams.stderr);
+    let user = UserSide::new(request, streams.signals);
     if let Some(started) = streams.started.take() {
         started()?;
     }
-    let mut running = start(access, &step, command_streams, request.terminal)?;
-    if user.ready().is_some() {
-        while !running.has_ended() {
-            let mut interest: Vec<PollFd<'_>> = user
-                .ready()
-                .into_iter()
-                .map(|ready| PollFd::from_borrowed_fd(ready, PollFlags::IN))
-                .collect();
-            let is_ready = poll(&mut interest, Some(&INTERVAL)).is_ok_and(|count| count > 0);
-            drop(interest);
-            // srun passes the size of its terminal on by itself.
-            while is_ready && let Some(event) = user.next() {
-                if let UserEvent::Interrupted(code) = event {
-                    running.stop();
-                    return Ok(code);
-                }
-            }
-        }
-    }
-    let code = running.wait()?;
-    Ok(u8::try_from(code).unwrap_or(u8::MAX))
+    user.wait_for(start(access, &step, command_streams, request.terminal)?)
 }

@@ -8,7 +8,7 @@ use jobc_sys::error::{Error, Kind, Result};
 
 use super::access::Access;
 use super::cluster::Cluster;
-use super::output::{First, Output, task_of, task_of_record};
+use super::output::{Output, task_of, task_of_record};
 use super::state::Run;
 use super::time;
 use crate::place::{LogItem, LogRequest};
@@ -26,8 +26,7 @@ pub(crate) fn logs(
     request: &LogRequest,
     output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
 ) -> Result<()> {
-    let since = request.since.as_deref().map(time::parse).transpose()?;
-    let first = First { tail: request.tail, since };
+    request.since.as_deref().map(time::parse).transpose()?;
     check_tasks(run, &request.tasks)?;
     let mut reader = Output::default();
     let mut flow = ControlFlow::Continue(());
@@ -44,7 +43,7 @@ pub(crate) fn logs(
         let has_ended = run.state().is_final();
         let mut broke = ControlFlow::Continue(());
         let (files, has_new) =
-            reader.poll(access, &run.name, first, &mut |file, text| broke = show(file, text))?;
+            reader.poll(access, &run.name, request.tail, &mut |file, text| broke = show(file, text))?;
         if broke.is_break() {
             return Ok(());
         }

@@ -8,15 +8,6 @@ use super::access::Access;
 use super::login::{NewOutput, Piece};
 use super::snapshot::RunFiles;
 
-/// Which existing output is shown.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct First {
-    /// This many lines from the end of each file.
-    pub(crate) tail: Option<u64>,
-    /// Output written after this time, in seconds since 1970.
-    pub(crate) since: Option<u64>,
-}
-
 /// The read positions in the files of a run.
 #[derive(Default)]
 pub(crate) struct Output {
@@ -28,20 +19,18 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Reads new output. `line` gets the file and each line without its end. Returns the state of the run, and whether
+    /// Reads new output, at first this many lines from the end of each file. `line` gets the file and each line without its end. Returns the state of the run, and whether
     /// there was new output.
     pub(crate) fn poll(
         &mut self,
         access: &Access,
         run: &str,
-        first: First,
+        tail: Option<u64>,
         line: &mut dyn FnMut(&str, &[u8]),
     ) -> Result<(RunFiles, bool)> {
-        // A file with nothing that is new enough is not shown, so its beginning is looked for again.
         let question = NewOutput {
             run: run.to_owned(),
-            tail: first.tail.filter(|_| !self.is_begun),
-            since: first.since,
+            tail: tail.filter(|_| !self.is_begun),
             shown: self.offsets.clone(),
         };
         self.is_begun = true;

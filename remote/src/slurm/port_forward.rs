@@ -1,34 +1,19 @@
 //! Ports of tasks on loopback: for each connection a relay on the host with Slurm's commands, which reaches the nodes.
 
-use std::io::ErrorKind;
-use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::net::TcpStream;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use jobc_schema::plan::Plan;
-use jobc_sys::error::{Error, Kind, Result, describe_io};
-use rustix::event::PollFlags;
+use jobc_sys::error::{Error, Kind, Result};
 
 use super::access::Access;
 use super::exec::{RunningTask, running};
 use super::login::Ports;
 use super::ports;
 use super::state::Run;
+use crate::forwarded::{Forwarded, Report, by_processes, unknown_label};
 use crate::host::{Running, Stream, Streams};
-use crate::local_port;
-use crate::place::{PortForward, PortForwardReport};
-use crate::websocket::wait;
-
-/// Ended relays are removed this often.
-const IDLE: Duration = Duration::from_secs(10);
-
-/// A port of a task, and the socket that accepts connections for it.
-struct Forwarded {
-    task: RunningTask,
-    port: u16,
-    listener: TcpListener,
-    relays: Vec<Running>,
-}
+use crate::place::PortForward;
 
 /// Forwards ports until `stop` is readable.
 pub(crate) fn forward(
@@ -36,53 +21,19 @@ pub(crate) fn forward(
     run: &Run,
     forwards: &[PortForward],
     stop: BorrowedFd<'_>,
-    report: &(dyn Fn(PortForwardReport) + Sync),
+    report: Report<'_>,
 ) -> Result<()> {
     let forwarded = forwards.iter().map(|forward| listen(access, run, forward));
-    let mut forwarded = forwarded.collect::<Result<Vec<_>>>()?;
-    for one in &forwarded {
-        let local = one.listener.local_addr().map_or(0, |address| address.port());
-        report(PortForwardReport::Listening { local, task: one.task.task.clone(), port: one.port });
-    }
-    loop {
-        let mut interests = vec![(stop, PollFlags::IN)];
-        interests.extend(forwarded.iter().map(|one| (one.listener.as_fd(), PollFlags::IN)));
-        let ready = wait(&interests, IDLE);
-        if !ready[0].is_empty() {
-            return Ok(());
-        }
-        for (one, events) in forwarded.iter_mut().zip(&ready[1..]) {
-            one.relays.retain_mut(|relay| !relay.has_ended());
-            if events.is_empty() {
-                continue;
-            }
-            let accepted = match one.listener.accept() {
-                Ok((local, _)) => relay(access, &one.task, one.port, local),
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                    continue;
-                }
-                Err(error) => {
-                    std::thread::sleep(Duration::from_millis(100));
-                    let why = format!("cannot accept a connection: {}", describe_io(&error));
-                    Err(Error::new(Kind::System, why))
-                }
-            };
-            match accepted {
-                Ok(relay) => one.relays.push(relay),
-                Err(error) => {
-                    let why = format!("{}: {}", one.task.task, error.message());
-                    report(PortForwardReport::Failed(why));
-                }
-            }
-        }
-    }
+    let forwarded = forwarded.collect::<Result<Vec<_>>>()?;
+    by_processes(&forwarded, stop, report, |one, local| relay(access, &one.to, one.port, local))
 }
 
 /// Starts a relay with the connection as input and output.
 fn relay(access: &Access, task: &RunningTask, port: u16, local: TcpStream) -> Result<Running> {
-    let failed = |error: std::io::Error| Error::new(Kind::System, describe_io(&error));
-    local.set_nonblocking(false).map_err(failed)?;
-    let output: OwnedFd = local.try_clone().map_err(failed)?.into();
+    let output = local.try_clone();
+    let output: OwnedFd = output
+        .map_err(|error| Error::new(Kind::System, "cannot pass on a connection").because(error))?
+        .into();
     let streams =
         Streams { stdin: Stream::File(local.into()), stdout: Stream::File(output), stderr: Stream::Null };
     let port = port.to_string();
@@ -93,14 +44,13 @@ fn relay(access: &Access, task: &RunningTask, port: u16, local: TcpStream) -> Re
 }
 
 /// Finds the task and its port, and takes the local one.
-fn listen(access: &Access, run: &Run, forward: &PortForward) -> Result<Forwarded> {
+fn listen(access: &Access, run: &Run, forward: &PortForward) -> Result<Forwarded<RunningTask>> {
     let task = running(run, Some(&forward.task))?;
     let port = match forward.port.parse() {
         Ok(port) => port,
         Err(_) => port_of_label(access, run, &task, &forward.port)?,
     };
-    let listener = local_port::listen(forward.local, port)?;
-    Ok(Forwarded { task, port, listener, relays: vec![] })
+    Forwarded::listen(forward, task.task.clone(), port, task)
 }
 
 fn port_of_label(access: &Access, run: &Run, task: &RunningTask, label: &str) -> Result<u16> {
@@ -115,14 +65,7 @@ fn port_of_label(access: &Access, run: &Run, task: &RunningTask, label: &str) ->
     let number = plan.jobs.first().and_then(|job| ports::number(job, first, role, index, label));
     number.ok_or_else(|| {
         let role = plan.jobs.first().and_then(|job| job.role(role));
-        let known = role.into_iter().flat_map(|role| &role.ports).map(|port| format!("`{}`", port.label));
-        let known: Vec<String> = known.collect();
-        let help = if known.is_empty() {
-            "name a port by its number; labels are those of `resources.ports`".to_owned()
-        } else {
-            format!("its ports are {}; a number works too", known.join(", "))
-        };
-        let message = format!("task `{}` has no port `{}`", task.task, label.escape_debug());
-        Error::new(Kind::Config, message).help(help)
+        let known = role.into_iter().flat_map(|role| &role.ports).map(|port| port.label.as_str());
+        unknown_label(&task.task, label, known)
     })
 }

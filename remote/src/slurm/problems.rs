@@ -67,30 +67,21 @@ pub(crate) fn of_sbatch(message: &str, out: &str, script: &BatchScript) -> Probl
     let text = text(message);
     let lower = text.to_ascii_lowercase();
     if let Some(option) = unrecognized(message) {
-        return Problem {
-            is_warning: false,
-            message: format!("Slurm rejects the job: this release has no option `--{option}`"),
-            place: script.origin(option),
-            help: Some("remove it from `slurm.extra` of the target".to_owned()),
-        };
+        return Problem::error(format!("Slurm rejects the job: this release has no option `--{option}`"))
+            .at(script.origin(option))
+            .help("remove it from `slurm.extra` of the target");
     }
     if !out.is_empty() || WAITS.iter().any(|part| lower.contains(part)) {
         let why = if out.is_empty() { text } else { format!("nodes are down or drained: {out}") };
-        return Problem {
-            is_warning: true,
-            message: format!("the job may have to wait: {why}"),
-            place: ["nodelist", "nodes"].into_iter().find_map(|option| script.origin(option)),
-            help: Some("`sinfo --list-reasons` says why nodes are down or drained".to_owned()),
-        };
+        return Problem::warning(format!("the job may have to wait: {why}"))
+            .at(["nodelist", "nodes"].into_iter().find_map(|option| script.origin(option)))
+            .help("`sinfo --list-reasons` says why nodes are down or drained");
     }
     let row = MESSAGES.iter().find(|(part, _, _)| lower.contains(part));
     let options = row.map_or(&["job-name"][..], |(_, options, _)| options);
-    Problem {
-        is_warning: false,
-        message: format!("Slurm rejects the job: {text}"),
-        place: options.iter().find_map(|option| script.origin(option)).or_else(|| script.origin("job-name")),
-        help: row.map(|(_, _, help)| (*help).to_owned()),
-    }
+    let place = options.iter().find_map(|option| script.origin(option)).or_else(|| script.origin("job-name"));
+    let help = row.map(|(_, _, help)| (*help).to_owned());
+    Problem { help, ..Problem::error(format!("Slurm rejects the job: {text}")).at(place) }
 }
 
 /// The words of an error, without what all errors have.

@@ -33,12 +33,10 @@ pub(crate) fn submit(access: &Access, submission: &Submission<'_>) -> Result<(),
     match access.ask_with_program(&format!("submit job `{name}`"), question)? {
         Submitted::Done => Ok(()),
         Submitted::Refused { group, words } => Err(SubmitError::Refused(refused(scripts, &group, &words))),
-        Submitted::Taken => Err(SubmitError::Refused(vec![Problem {
-            is_warning: false,
-            message: format!("job `{name}` exists already, and is not this job"),
-            place: None,
-            help: Some("submit again with `--new`".to_owned()),
-        }])),
+        Submitted::Taken => Err(SubmitError::Refused(vec![
+            Problem::error(format!("job `{name}` exists already, and is not this job"))
+                .help("submit again with `--new`"),
+        ])),
     }
 }
 

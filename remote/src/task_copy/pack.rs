@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
 use jobc_container::tar::{Entry, Kind, Time, Writer};
-use jobc_sys::error::{Result, file_error};
+use jobc_sys::error::{AtPath as _, Result, file_error};
 
 use crate::place::Copied;
 
@@ -23,9 +23,9 @@ pub(super) fn pack(source: &Path, name: &str, output: File) -> Result<Copied> {
     let mut archive = Writer::new(BufWriter::with_capacity(BUFFER, output));
     let mut copied = Copied::default();
     // A link that is named itself is followed, as cp does.
-    let status = std::fs::metadata(source).map_err(|error| file_error("read", source, &error))?;
+    let status = std::fs::metadata(source).at_path("read", source)?;
     add(&mut archive, source, Path::new(name), &status, &mut copied)?;
-    archive.finish().map_err(|error| file_error("send", source, &error))?;
+    archive.finish().at_path("send", source)?;
     Ok(copied)
 }
 
@@ -61,7 +61,7 @@ fn add(
         entries.sort_by_key(std::fs::DirEntry::file_name);
         for entry in entries {
             let path = entry.path();
-            let status = entry.metadata().map_err(|error| file_error("read", &path, &error))?;
+            let status = entry.metadata().at_path("read", &path)?;
             add(archive, &path, &name.join(entry.file_name()), &status, copied)?;
         }
         return Ok(());

@@ -11,7 +11,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Component, Path, PathBuf};
 
 use jobc_container::tar::{self, Content, Entry, Reader};
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result, file_error};
 
 use crate::place::Copied;
 
@@ -57,8 +57,7 @@ impl Unpacking<'_> {
             self.write(&mut archive, &entry, &below)?;
         }
         for (path, mode) in self.modes.iter().rev() {
-            std::fs::set_permissions(path, Permissions::from_mode(*mode))
-                .map_err(|error| file_error("set the mode of", path, &error))?;
+            std::fs::set_permissions(path, Permissions::from_mode(*mode)).at_path("set the mode of", path)?;
         }
         Ok(())
     }
@@ -143,7 +142,7 @@ fn check_parents(destination: &Path, below: &Path) -> Result<()> {
                 return DirBuilder::new()
                     .recursive(true)
                     .create(destination.join(parent))
-                    .map_err(|error| file_error("create", &path, &error));
+                    .at_path("create", &path);
             }
             Err(error) => return Err(file_error("read", &path, &error)),
         };

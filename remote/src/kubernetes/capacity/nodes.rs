@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::super::checks::quantity;
-use super::super::state::{name, text};
+use super::super::state::{items, name, text};
 use super::is_gpu;
 use crate::place::{Amount, Capacity};
 
@@ -45,9 +45,9 @@ impl Resources {
 pub(super) fn of(nodes: &[Value], pods: Option<&[Value]>) -> Vec<Capacity> {
     let mut used: BTreeMap<&str, Resources> = BTreeMap::new();
     for pod in pods.unwrap_or_default() {
-        let containers = pod.pointer("/spec/containers").and_then(Value::as_array);
+        let containers = items(pod, "/spec/containers");
         let own = used.entry(text(pod, "/spec/nodeName")).or_default();
-        for container in containers.into_iter().flatten() {
+        for container in containers {
             own.add(Resources::of(container.pointer("/resources/requests")));
         }
     }
@@ -72,8 +72,7 @@ fn group_of(node: &Value, has: Resources) -> String {
 
 /// Whether new pods can be placed there.
 fn is_usable(node: &Value) -> bool {
-    let conditions = node.pointer("/status/conditions").and_then(Value::as_array);
-    let mut ready = conditions.into_iter().flatten().filter(|found| text(found, "/type") == "Ready");
+    let mut ready = items(node, "/status/conditions").filter(|found| text(found, "/type") == "Ready");
     node.pointer("/spec/unschedulable") != Some(&Value::Bool(true))
         && ready.next().is_none_or(|ready| text(ready, "/status") == "True")
 }

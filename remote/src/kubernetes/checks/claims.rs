@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::demand::PodSet;
-use crate::kubernetes::state::text;
+use crate::kubernetes::state::{items, text};
 use crate::place::Problem;
 
 /// How a job uses a claim.
@@ -23,13 +23,13 @@ pub(crate) struct ClaimUse {
 pub(crate) fn uses(sets: &[PodSet<'_>]) -> BTreeMap<String, ClaimUse> {
     let mut found: BTreeMap<String, ClaimUse> = BTreeMap::new();
     for set in sets {
-        for (index, volume) in list(set.spec, "volumes").enumerate() {
+        for (index, volume) in items(set.spec, "/volumes").enumerate() {
             let claim = text(volume, "/persistentVolumeClaim/claimName");
             if claim.is_empty() {
                 continue;
             }
             let is_read_only = |value: &Value| value.get("readOnly") == Some(&Value::Bool(true));
-            let mounts = set.containers().flat_map(|(_, container)| list(container, "volumeMounts"));
+            let mounts = set.containers().flat_map(|(_, container)| items(container, "/volumeMounts"));
             let mut mounts = mounts.filter(|mount| text(mount, "/name") == text(volume, "/name"));
             let writes =
                 !volume.get("persistentVolumeClaim").is_some_and(is_read_only) && !mounts.all(is_read_only);
@@ -42,17 +42,10 @@ pub(crate) fn uses(sets: &[PodSet<'_>]) -> BTreeMap<String, ClaimUse> {
     found
 }
 
-fn list<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
-    value.get(key).and_then(Value::as_array).into_iter().flatten()
-}
-
 /// The problem with an existing claim.
 pub(crate) fn check(name: &str, claim: &Value, used: &ClaimUse, waits_for_pod: bool) -> Vec<Problem> {
-    let problem = |is_warning, message: String, help: &str| Problem {
-        is_warning,
-        message,
-        place: used.place.clone(),
-        help: Some(help.to_owned()),
+    let problem = |is_warning, message: String, help: &str| {
+        Problem::new(is_warning, message).at(used.place.clone()).help(help)
     };
     let mut problems = Vec::new();
     if claim.pointer("/metadata/deletionTimestamp").is_some() {

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::quantity;
 use crate::built::{Manifest, pod_specs};
+use crate::kubernetes::state::items;
 use crate::place::Problem;
 
 /// Amounts by resource, in thousandths.
@@ -79,7 +80,7 @@ impl Defaults {
 
 /// The items of a LimitRange.
 pub(crate) fn limit_items(range: &Value) -> impl Iterator<Item = &Value> {
-    range.pointer("/spec/limits").and_then(Value::as_array).into_iter().flatten()
+    items(range, "/spec/limits")
 }
 
 /// A map of quantities.
@@ -107,8 +108,7 @@ pub(crate) fn of_container(container: &Value, defaults: &Defaults) -> (Amounts, 
 impl<'a> PodSet<'a> {
     /// The containers, with their JSON Pointers.
     pub(crate) fn containers(&self) -> impl Iterator<Item = (String, &'a Value)> {
-        let list = self.spec.get("containers").and_then(Value::as_array);
-        let numbered = list.into_iter().flatten().enumerate();
+        let numbered = items(self.spec, "/containers").enumerate();
         let at = self.at.clone();
         numbered.map(move |(index, container)| (format!("{at}/containers/{index}"), container))
     }
@@ -124,7 +124,7 @@ impl<'a> PodSet<'a> {
                 }
             }
         }
-        for container in self.spec.get("initContainers").and_then(Value::as_array).into_iter().flatten() {
+        for container in items(self.spec, "/initContainers") {
             let (asked, limited) = of_container(container, defaults);
             for (total, part) in [(&mut requests, asked), (&mut limits, limited)] {
                 for (key, amount) in part {
@@ -147,7 +147,7 @@ impl<'a> PodSet<'a> {
                 .map(|part| format!("{at}/resources/{part}/{key}"))
         });
         let place = self.manifest.origin(&at.unwrap_or_else(|| self.at.clone()));
-        Problem { is_warning, message, place, help: None }
+        Problem::new(is_warning, message).at(place)
     }
 }
 

@@ -52,17 +52,14 @@ pub(crate) fn objects(
 
 /// Warnings about fields that the cluster does not keep.
 fn dropped(manifest: &Manifest, answered: &Value) -> Vec<Problem> {
-    let problem = |pointer: String| Problem {
-        is_warning: true,
-        message: format!(
+    let problem = |pointer: String| {
+        Problem::warning(format!(
             "the cluster drops `{}` of {}",
             pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/"),
             problems::object(manifest)
-        ),
-        place: manifest.origin(&pointer),
-        help: Some(
-            "its feature gate is off, or the cluster is older than `release` of the target".to_owned(),
-        ),
+        ))
+        .at(manifest.origin(&pointer))
+        .help("its feature gate is off, or the cluster is older than `release` of the target")
     };
     dropped::dropped_fields(&manifest.object, answered).into_iter().map(problem).collect()
 }
@@ -92,7 +89,7 @@ pub(crate) fn pods(
             return Ok(());
         }
         if let Some((is_warning, message)) = judge(&status, namespace) {
-            problems.push(Problem { is_warning, message, place: manifest.origin(&at), help: None });
+            problems.push(Problem::new(is_warning, message).at(manifest.origin(&at)));
         }
     }
     Ok(())

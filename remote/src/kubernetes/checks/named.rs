@@ -131,7 +131,7 @@ impl Named {
         } else {
             format!("the cluster has {}", names.join(", "))
         };
-        Problem { is_warning: false, message, place: self.place.clone(), help: Some(help) }
+        Problem::error(message).at(self.place.clone()).help(help)
     }
 
     /// The problem that a Secret lacks a key.
@@ -146,12 +146,11 @@ impl Named {
             0 => "it has no keys".to_owned(),
             _ => format!("it has {}", keys.join(", ")),
         };
-        Some(Problem {
-            is_warning: false,
-            message: format!("the Secret `{}` has no key `{key}`", self.name),
-            place: self.place.clone(),
-            help: Some(help),
-        })
+        Some(
+            Problem::error(format!("the Secret `{}` has no key `{key}`", self.name))
+                .at(self.place.clone())
+                .help(help),
+        )
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::demand::{Defaults, PodSet, amounts};
 use super::quantity::show;
-use crate::kubernetes::state::text;
+use crate::kubernetes::state::{items, text};
 use crate::place::Problem;
 
 /// The label selector for the nodes of pods: their `nodeSelector`, and the required affinity where there is one term.
@@ -19,9 +19,9 @@ pub(crate) fn selector(spec: &Value) -> String {
         .and_then(Value::as_array);
     // Terms are alternatives, which a selector cannot express.
     if let Some([term]) = terms.map(Vec::as_slice) {
-        for expression in term.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
+        for expression in items(term, "/matchExpressions") {
             let key = text(expression, "/key");
-            let values = expression.get("values").and_then(Value::as_array).into_iter().flatten();
+            let values = items(expression, "/values");
             let values = values.filter_map(Value::as_str).collect::<Vec<_>>().join(",");
             match text(expression, "/operator") {
                 "In" => parts.push(format!("{key} in ({values})")),
@@ -43,7 +43,7 @@ pub(crate) fn check(
     selector: &str,
     nodes: &[Value],
 ) -> Option<Problem> {
-    let help = Some("unless an autoscaler adds one, the pods wait".to_owned());
+    let help = "unless an autoscaler adds one, the pods wait";
     if nodes.is_empty() {
         let field =
             if set.spec.get("nodeSelector").is_some() { "nodeSelector" } else { "affinity/nodeAffinity" };
@@ -53,7 +53,7 @@ pub(crate) fn check(
         } else {
             format!("no node of the cluster has the labels `{selector}`")
         };
-        return Some(Problem { is_warning: true, message, place, help });
+        return Some(Problem::warning(message).at(place).help(help));
     }
     let (requests, _) = set.of_pod(defaults);
     for (resource, asked) in requests.iter().filter(|(_, asked)| **asked > 0) {
@@ -71,7 +71,7 @@ pub(crate) fn check(
                     show(resource, most)
                 )
             };
-            return Some(Problem { help, ..set.problem_of(resource, true, message) });
+            return Some(set.problem_of(resource, true, message).help(help));
         }
     }
     if nodes.iter().all(|node| untolerated(set.spec, node).is_some()) {
@@ -79,19 +79,19 @@ pub(crate) fn check(
         let place = set.manifest.origin(&format!("{}/tolerations", set.at));
         let message =
             format!("the pods do not tolerate a taint of every node that they may run on, such as `{why}`");
-        let help = Some("add it to `kubernetes.tolerations` of the target".to_owned());
-        return Some(Problem { is_warning: true, message, place, help });
+        let help = "add it to `kubernetes.tolerations` of the target";
+        return Some(Problem::warning(message).at(place).help(help));
     }
     None
 }
 
 /// A taint of a node that keeps pods away.
 fn untolerated(spec: &Value, node: &Value) -> Option<String> {
-    let tolerations = spec.get("tolerations").and_then(Value::as_array);
-    let taints = node.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten();
+    let tolerations = || items(spec, "/tolerations");
+    let taints = items(node, "/spec/taints");
     let mut taints = taints.filter(|taint| matches!(text(taint, "/effect"), "NoSchedule" | "NoExecute"));
     let is_tolerated = |taint: &Value| {
-        tolerations.into_iter().flatten().any(|toleration| {
+        tolerations().any(|toleration| {
             let same = |field: &str| text(toleration, field) == text(taint, field);
             let key = text(toleration, "/key");
             let exists = text(toleration, "/operator") == "Exists";

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::demand::{Amounts, Defaults, PodSet};
 use super::quantity::{of, show};
-use crate::kubernetes::state::{QUEUE, name, text};
+use crate::kubernetes::state::{QUEUE, items, name, text};
 use crate::place::Problem;
 
 /// The facts known about a job's queue.
@@ -40,10 +40,8 @@ pub(crate) fn check(
     };
     let place = manifest.origin("/metadata/labels/kueue.x-k8s.io~1queue-name");
     let problem = |is_warning, message: String, help: Option<String>| Problem {
-        is_warning,
-        message,
-        place: place.clone(),
         help,
+        ..Problem::new(is_warning, message).at(place.clone())
     };
     let Some(local) = facts.local else {
         let names: Vec<String> = facts.known.iter().map(|known| format!("`{}`", name(known))).collect();
@@ -97,9 +95,9 @@ fn admits(cluster: &Value, namespace: &Value) -> bool {
         |key: &str| namespace.pointer("/metadata/labels").and_then(|labels| labels.get(key)?.as_str());
     let wanted = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
     let mut chosen = wanted.into_iter().all(|(key, value)| label(key) == value.as_str());
-    for expression in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
+    for expression in items(selector, "/matchExpressions") {
         let found = label(text(expression, "/key"));
-        let values = || expression.get("values").and_then(Value::as_array).into_iter().flatten();
+        let values = || items(expression, "/values");
         let is_among = || found.is_some_and(|found| values().any(|value| value.as_str() == Some(found)));
         chosen &= match text(expression, "/operator") {
             "In" => is_among(),
@@ -122,11 +120,10 @@ struct FlavorQuota<'a> {
 fn flavors<'a>(cluster: &'a Value, resource: &str) -> Vec<FlavorQuota<'a>> {
     let in_cohort =
         !text(cluster, "/spec/cohortName").is_empty() || !text(cluster, "/spec/cohort").is_empty();
-    let list = |value: &'a Value, key: &str| value.get(key).and_then(Value::as_array).into_iter().flatten();
-    let groups = cluster.pointer("/spec/resourceGroups").and_then(Value::as_array).into_iter().flatten();
+    let groups = items(cluster, "/spec/resourceGroups");
     let mut found = Vec::new();
-    for flavor in groups.flat_map(|group| list(group, "flavors")) {
-        for quota in list(flavor, "resources").filter(|quota| text(quota, "/name") == resource) {
+    for flavor in groups.flat_map(|group| items(group, "/flavors")) {
+        for quota in items(flavor, "/resources").filter(|quota| text(quota, "/name") == resource) {
             let nominal = quota.get("nominalQuota").and_then(of).unwrap_or_default();
             let capacity = match quota.get("borrowingLimit").and_then(of) {
                 Some(limit) if in_cohort => Some(nominal + limit),

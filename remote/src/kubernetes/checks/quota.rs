@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::demand::{Amounts, Defaults, PodSet, amounts, of_container};
 use super::quantity::show;
-use crate::kubernetes::state::{name, text};
+use crate::kubernetes::state::{items, name, text};
 use crate::place::Problem;
 
 /// A job's request.
@@ -61,17 +61,16 @@ fn check_objects(
     demand: &Demand<'_>,
 ) -> Option<Problem> {
     let set = demand.sets.first()?;
-    (used + count > hard).then(|| Problem {
-        is_warning: false,
-        message: format!(
+    (used + count > hard).then(|| {
+        Problem::error(format!(
             "the quota `{}` allows {} `{key}`, of which {} are used, and the job needs {}",
             name(quota),
             show(key, hard),
             show(key, used),
             show(key, count)
-        ),
-        place: set.manifest.origin("/metadata/name"),
-        help: Some("remove ended jobs with `jobc rm`, or have the quota raised".to_owned()),
+        ))
+        .at(set.manifest.origin("/metadata/name"))
+        .help("remove ended jobs with `jobc rm`, or have the quota raised")
     })
 }
 
@@ -148,28 +147,23 @@ fn lacks(quota: &Value, key: &str, set: &PodSet<'_>, defaults: &Defaults) -> Opt
         let (requests, limits) = of_container(container, defaults);
         !if part == "limits" { limits } else { requests }.contains_key(resource)
     });
-    is_missing.then(|| Problem {
-        help: Some(format!("set `resources.{resource}` of the role")),
-        ..set.problem_of(
-            resource,
-            false,
-            format!(
-                "the quota `{}` wants `{part}.{resource}` of every container, and one has none",
-                name(quota)
-            ),
-        )
+    is_missing.then(|| {
+        let (quota, wanted) = (name(quota), format!("{part}.{resource}"));
+        let message = format!("the quota `{quota}` wants `{wanted}` of every container, and one has none");
+        let help = format!("set `resources.{resource}` of the role");
+        set.problem_of(resource, false, message).help(help)
     })
 }
 
 /// Whether a quota is about the pods of a set; none if that is not known.
 fn is_chosen(quota: &Value, set: &PodSet<'_>) -> Option<bool> {
     let mut scopes: Vec<(&str, &str, Vec<&str>)> = Vec::new();
-    for scope in quota.pointer("/spec/scopes").and_then(Value::as_array).into_iter().flatten() {
+    for scope in items(quota, "/spec/scopes") {
         scopes.push((scope.as_str()?, "Exists", vec![]));
     }
-    let expressions = quota.pointer("/spec/scopeSelector/matchExpressions").and_then(Value::as_array);
-    for expression in expressions.into_iter().flatten() {
-        let values = expression.get("values").and_then(Value::as_array).into_iter().flatten();
+    let expressions = items(quota, "/spec/scopeSelector/matchExpressions");
+    for expression in expressions {
+        let values = items(expression, "/values");
         let values = values.filter_map(Value::as_str).collect();
         scopes.push((text(expression, "/scopeName"), text(expression, "/operator"), values));
     }

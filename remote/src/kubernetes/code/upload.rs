@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::super::client::Client;
 use super::super::exec;
 use super::super::pods::{MAIN, Pod};
-use super::super::state::{MANAGED, name, owner_reference, text};
+use super::super::state::{MANAGED, items, name, owner_reference, text};
 use super::{DIGEST, NAME};
 use crate::built::{BuiltDirectory, Manifest, pod_specs};
 use crate::place::{ExecRequest, ExecStreams};
@@ -95,11 +95,10 @@ pub(super) fn upload(
 
 /// The pod, from the spec of one that unpacks the code.
 fn pod(spec: &Value, owner: Option<&Value>) -> Option<Value> {
-    let list = |key: &str| spec.get(key).and_then(Value::as_array).into_iter().flatten();
-    let unpacker = list("initContainers").find(|container| text(container, "/name") == NAME)?;
+    let unpacker = items(spec, "/initContainers").find(|container| text(container, "/name") == NAME)?;
     let mounts = unpacker.get("volumeMounts")?.as_array()?;
     let mut mount = mounts.iter().find(|mount| text(mount, "/mountPath") == "/jobc-code")?.clone();
-    let mut volume = list("volumes").find(|volume| volume["name"] == mount["name"])?.clone();
+    let mut volume = items(spec, "/volumes").find(|volume| volume["name"] == mount["name"])?.clone();
     mount.as_object_mut()?.remove("readOnly");
     volume.pointer_mut("/persistentVolumeClaim")?.as_object_mut()?.remove("readOnly");
     let mut own = Map::new();
@@ -161,8 +160,7 @@ fn wait_until_running(client: &Client, path: &str, what: &str) -> Result<Pod> {
         let waiting = "/status/containerStatuses/0/state/waiting";
         let reason = text(&found, &format!("{waiting}/reason"));
         let message = text(&found, &format!("{waiting}/message"));
-        let conditions = found.pointer("/status/conditions").and_then(Value::as_array);
-        let unscheduled = conditions.into_iter().flatten().find(|condition| {
+        let unscheduled = items(&found, "/status/conditions").find(|condition| {
             text(condition, "/type") == "PodScheduled" && text(condition, "/status") == "False"
         });
         let why = match (unscheduled, reason) {

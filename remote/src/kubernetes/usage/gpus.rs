@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use jobc_sys::parallel::{self, lock};
 
 use crate::kubernetes::client::Client;
 use crate::kubernetes::exec::exec;
@@ -29,18 +29,12 @@ const MAX_CONCURRENT: usize = 8;
 /// Adds the use of GPUs to that of the tasks of some pods. What cannot be read, for lack of rights too, is left out.
 pub(super) fn add(client: &Client, pods: &[&Pod], usage: &mut [TaskUsage]) {
     let pods = &pods[..pods.len().min(MAX_TASKS)];
-    let (next, found) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..MAX_CONCURRENT.min(pods.len()) {
-            scope.spawn(|| {
-                while let Some(pod) = pods.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Some(gpus) = ask(client, pod) {
-                        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                        found.insert(pod.task(), gpus);
-                    }
-                }
-            });
+    let found = Mutex::new(BTreeMap::new());
+    let _ = parallel::for_each(pods, MAX_CONCURRENT, |pod, _| {
+        if let Some(gpus) = ask(client, pod) {
+            lock(&found).insert(pod.task(), gpus);
         }
+        Ok::<_, ()>(())
     });
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     for task in usage {

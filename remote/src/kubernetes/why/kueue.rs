@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::state::text;
+use super::super::state::{items, text};
 use super::reason::{Field, Reason, from, ordinal, sentence};
 
 /// The reason in a Workload; `None` if it is admitted.
@@ -89,8 +89,8 @@ fn after_colon(message: &str) -> String {
 
 /// It has its quota but waits for admission checks: an autoscaler's provisioning, or another cluster.
 fn of_admission_checks(workload: &Value) -> String {
-    let checks = workload.pointer("/status/admissionChecks").and_then(Value::as_array);
-    let open = checks.into_iter().flatten().filter(|check| text(check, "/state") != "Ready");
+    let checks = items(workload, "/status/admissionChecks");
+    let open = checks.filter(|check| text(check, "/state") != "Ready");
     let shown: Vec<String> = open
         .map(|check| {
             let state = match text(check, "/state") {

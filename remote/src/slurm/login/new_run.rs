@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use jobc_sys::error::file_error;
+use jobc_sys::error::{AtPath as _, file_error};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -127,7 +127,7 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
 /// Makes the directory of a run.
 pub(super) fn make(login: &Login, name: &str) -> Result<(), Fault> {
     let (runs, run) = (login.runs(), login.run(name));
-    fs::create_dir_all(&runs).map_err(|error| file_error("make", &runs, &error))?;
+    fs::create_dir_all(&runs).at_path("make", &runs)?;
     match DirBuilder::new().mode(0o700).create(&run) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             Err(file_error("make", &run, &error).into())

@@ -23,8 +23,6 @@ pub(crate) struct NewOutput {
     pub(crate) run: String,
     /// Of files that were not shown before, only so many lines from the end.
     pub(crate) tail: Option<u64>,
-    /// Of those, what was written since then, in seconds: batch scripts have noted how long the files were when.
-    pub(crate) since: Option<u64>,
     /// How much of each file was shown before.
     pub(crate) shown: BTreeMap<String, u64>,
 }
@@ -68,17 +66,15 @@ impl NewOutput {
         let file = File::open(run.join(&name)).ok()?;
         let size = file.metadata().ok()?.len();
         let shown = self.shown.get(&name).copied();
-        let offset = shown.map_or_else(|| self.beginning(run, &name, &file, size), Some)?;
+        let offset = shown.map_or_else(|| self.beginning(&name, &file, size), Some)?;
         let bytes = tail::read(&file, offset, size.min(offset + MAX_PIECE)).ok()?;
         (!bytes.is_empty()).then_some(Piece { file: name, offset, bytes: Bytes(bytes) })
     }
 
     /// Where a file begins that was not shown before.
-    fn beginning(&self, run: &Path, name: &str, file: &File, size: u64) -> Option<u64> {
+    fn beginning(&self, name: &str, file: &File, size: u64) -> Option<u64> {
         let lines = |count| tail::last_lines(file, size, count, name.starts_with("records/"));
-        let last = self.tail.map(lines).transpose().ok()?.unwrap_or(0);
-        let marked = self.since.map(|since| tail::line_at(file, marked(run, name, since).min(size)));
-        Some(last.max(marked.transpose().ok()?.unwrap_or(0)))
+        self.tail.map_or(Some(0), |count| lines(count).ok())
     }
 }
 
@@ -94,16 +90,4 @@ fn names(run: &Path) -> Vec<String> {
     let records = below("records").into_iter().flat_map(|record| below(&format!("{record}/logs")));
     let directories = ["logs".to_owned(), "out".to_owned()].into_iter().chain(records);
     directories.flat_map(|directory| below(&directory)).filter(|name| is_log(name)).collect()
-}
-
-/// How long a file was at a time at the least: `marks/*` has lines `SECONDS SIZE FILE`.
-fn marked(run: &Path, name: &str, since: u64) -> u64 {
-    let marks = fs::read_dir(run.join("marks")).into_iter().flatten().flatten();
-    let texts: Vec<String> = marks.filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect();
-    let size_of = |line: &str| {
-        let mut words = line.split_whitespace();
-        let (at, size): (u64, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        (at <= since && words.next() == Some(name)).then_some(size)
-    };
-    texts.iter().flat_map(|text| text.lines()).filter_map(size_of).max().unwrap_or(0)
 }

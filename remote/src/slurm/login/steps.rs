@@ -1,8 +1,10 @@
 //! What is done beside a task on its node, as another step of its job.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io;
 use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -151,27 +153,19 @@ pub(super) fn relay(node: &str, port: &str, step: &[&str]) -> ExitCode {
 fn carry(socket: &TcpStream) -> ExitCode {
     let Ok(mut sender) = socket.try_clone() else { return ExitCode::FAILURE };
     std::thread::spawn(move || {
-        let _ = copy(&mut io::stdin(), &mut sender);
+        let _ = io::copy(&mut io::stdin(), &mut sender);
         let _ = sender.shutdown(Shutdown::Write);
     });
     let mut socket = socket;
-    match copy(&mut socket, &mut io::stdout()) {
-        Ok(()) => ExitCode::SUCCESS,
+    match output().and_then(|mut output| io::copy(&mut socket, &mut output)) {
+        Ok(_) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-/// Moves bytes on as they come.
-fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
-    let mut buffer = [0; 16 << 10];
-    loop {
-        match from.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(count) => to.write_all(&buffer[..count]).and_then(|()| to.flush())?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+/// Standard output without a buffer, so that bytes move on as they come.
+fn output() -> io::Result<File> {
+    io::stdout().as_fd().try_clone_to_owned().map(File::from)
 }
 
 /// `jobc on-cluster exec PROCESS TASK CONTAINER TERMINAL COMMAND...`: runs a command in the environment and the directory of
@@ -190,8 +184,8 @@ pub(super) fn exec(process: &str, task: &str, container: &str, terminal: bool, w
         Ok(child) => child,
         Err(error) => return failed(&error),
     };
-    if let Some(mut output) = child.stdout.take() {
-        let _ = copy(&mut output, &mut io::stdout());
+    if let Some(mut words) = child.stdout.take() {
+        let _ = output().and_then(|mut output| io::copy(&mut words, &mut output));
     }
     let code =
         child.wait().map(|status| status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(255));

@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use jobc_sys::error::file_error;
+use jobc_sys::error::{AtPath as _, file_error};
 use serde::{Deserialize, Serialize};
 
 use super::commands::{self, Reply};
@@ -202,8 +202,7 @@ fn find(comment: &str) -> Result<Option<String>, Fault> {
 fn write_id(path: &Path, id: &str) -> Result<Option<String>, Fault> {
     match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(mut file) => {
-            file.write_all(format!("{id}\n").as_bytes())
-                .map_err(|error| file_error("write", path, &error))?;
+            file.write_all(format!("{id}\n").as_bytes()).at_path("write", path)?;
             Ok(None)
         }
         Err(_) => Ok(fs::read_to_string(path)
@@ -236,8 +235,7 @@ fn finish(runs: &[&Path], held: Option<&str>, is_known: bool) -> Result<(), Faul
     }
     for run in runs.iter().rev() {
         let path = run.join("submitted");
-        fs::write(&path, format!("{}\n", crate::slurm::time::now()))
-            .map_err(|error| file_error("write", &path, &error))?;
+        fs::write(&path, format!("{}\n", crate::slurm::time::now())).at_path("write", &path)?;
     }
     Ok(())
 }
@@ -316,7 +314,7 @@ impl Question for SubmitArray {
             },
         };
         let path = first.join("array.id");
-        fs::write(&path, format!("{id}\n")).map_err(|error| file_error("write", &path, &error))?;
+        fs::write(&path, format!("{id}\n")).at_path("write", &path)?;
         for (number, run) in paths.iter().enumerate() {
             write_id(&run.join("jobs/job"), &format!("{id}_{number}"))?;
         }
@@ -337,7 +335,7 @@ impl SubmitArray {
             [("array.sbatch", self.script.as_str()), ("array", list), ("array.complete", "complete\n")]
         {
             let path = first.join(name);
-            fs::write(&path, text).map_err(|error| file_error("write", &path, &error))?;
+            fs::write(&path, text).at_path("write", &path)?;
         }
         Ok(())
     }

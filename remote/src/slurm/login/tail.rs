@@ -39,14 +39,6 @@ fn begin(bytes: &[u8], count: u64, is_record: bool, is_whole: bool) -> Option<us
     is_whole.then_some(0)
 }
 
-/// Where the line begins that a position is in.
-pub(super) fn line_at(file: &File, position: u64) -> io::Result<u64> {
-    let start = position.saturating_sub(BLOCK);
-    let bytes = read(file, start, position)?;
-    let newline = bytes.iter().rposition(|byte| *byte == b'\n');
-    Ok(start + newline.map_or(0, |newline| newline as u64 + 1))
-}
-
 /// A part of a file, or what is left of it.
 pub(super) fn read(file: &File, start: u64, end: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(end.saturating_sub(start)).unwrap_or_default()];
@@ -98,12 +90,5 @@ mod tests {
         let (file, size) = file(text);
         assert_eq!(last_lines(&file, size, 1, true).unwrap(), 12);
         assert_eq!(last_lines(&file, size, 2, true).unwrap(), 0);
-    }
-
-    #[test]
-    fn a_position_is_in_a_line() {
-        let (file, _) = file("ab\ncd\n");
-        let found: Vec<u64> = [0, 1, 2, 3, 4, 6].iter().map(|at| line_at(&file, *at).unwrap()).collect();
-        assert_eq!(found, [0, 0, 0, 3, 3, 6]);
     }
 }
