@@ -17,7 +17,7 @@ pub(crate) use format::FormatArg;
 use values::parse_set;
 
 /// Arguments of `build`, `check` and `plan`.
-#[derive(Clone, Debug, ClapArgs)]
+#[derive(Clone, Debug, Default, ClapArgs)]
 pub(crate) struct JobArgs {
     /// Job file, or `-` for stdin [default: `job.yaml` in the current directory]
     ///
@@ -230,15 +230,11 @@ impl TestArgs {
     pub(crate) fn of_job(&self, job: Utf8PathBuf) -> JobArgs {
         JobArgs {
             job: Some(job),
-            selection: SelectionArgs::default(),
-            set: vec![],
-            params: vec![],
             target: self.target.clone(),
-            backend: vec![],
             targets: self.targets.clone(),
             allow_lossy: self.allow_lossy,
             locked: self.locked,
-            gpu_injection: None,
+            ..JobArgs::default()
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::io::Read as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::backend::Losses;
 use jobc_compiler::compile::Request;
 use jobc_compiler::files;
@@ -83,15 +82,11 @@ impl Input {
         to_job: &'a dyn Fn(&str) -> Utf8PathBuf,
     ) -> Request<'a> {
         Request {
-            job: self.job,
             targets: self.targets,
             set: args.set.clone(),
             params: self.params.clone(),
             selection: self.selection.clone(),
             only_targets: args.target.clone(),
-            default_target: None,
-            run_here: false,
-            gpus_here: None,
             environment: Some(&|name| {
                 let value = std::env::var(name).ok();
                 inputs::note_variable(name, value.as_deref());
@@ -101,10 +96,8 @@ impl Input {
             losses: Losses::new(args.allow_lossy),
             gpu_injection: args.gpu_injection.map(Into::into),
             locking: if args.locked { Locking::Required } else { Locking::Followed },
-            adjustments: Adjustments::default(),
-            files: &self.files,
             plugins: Some(&self.plugins),
-            to_job,
+            ..Request::new(self.job, &self.files, to_job)
         }
     }
 }
@@ -247,4 +240,17 @@ pub(crate) fn relative(path: &Utf8Path, from: &Utf8Path) -> Utf8PathBuf {
     let down = path.components().skip(common).map(|part| part.as_str());
     let way: Vec<&str> = up.chain(down).collect();
     if way.is_empty() { ".".into() } else { way.join("/").into() }
+}
+
+/// Removes `.` and `..` from an absolute path, lexically; it need not exist.
+pub(crate) fn normalize(path: &Utf8Path) -> Utf8PathBuf {
+    let mut out = Utf8PathBuf::new();
+    for part in path.components() {
+        match part.as_str() {
+            "." => {}
+            ".." => drop(out.pop()),
+            name => out.push(name),
+        }
+    }
+    out
 }

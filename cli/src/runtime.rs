@@ -18,7 +18,6 @@ mod quantity;
 mod registries;
 mod settings;
 mod signatures;
-mod wide_table;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

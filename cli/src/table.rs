@@ -10,44 +10,41 @@ const MIN_COLUMN_WIDTH: usize = 8;
 
 /// Rows of cells under headings.
 #[derive(Debug)]
-pub(crate) struct Table<const N: usize> {
-    rows: Vec<[String; N]>,
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
 }
 
-impl<const N: usize> Table<N> {
+impl Table {
     /// A table without rows.
-    pub(crate) fn new(headings: [&str; N]) -> Self {
-        Self { rows: vec![headings.map(str::to_owned)] }
+    pub(crate) fn new(headings: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { rows: vec![headings.into_iter().map(Into::into).collect()] }
     }
 
-    /// Adds a row. Control characters are escaped.
-    pub(crate) fn row(&mut self, cells: [String; N]) {
-        self.rows.push(cells.map(|cell| escape_control(&cell)));
+    /// Adds a row; cells that are left out at its end are empty. Control characters are escaped.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        let mut row: Vec<String> = cells.into_iter().map(|cell| escape_control(&cell)).collect();
+        row.resize(self.rows[0].len(), String::new());
+        self.rows.push(row);
     }
 
     /// The text; no line is wider than `columns` unless a column would get too narrow.
     pub(crate) fn render(&self, columns: Option<usize>) -> String {
-        render(&self.rows, columns)
-    }
-}
-
-/// The text of rows of cells.
-pub(crate) fn render(rows: &[impl AsRef<[String]>], columns: Option<usize>) -> String {
-    let count = rows.first().map_or(0, |row| row.as_ref().len());
-    let width = |column: usize| rows.iter().map(|row| row.as_ref()[column].width()).max().unwrap_or_default();
-    let mut widths: Vec<usize> = (0..count).map(width).collect();
-    let gaps = COLUMN_GAP * count.saturating_sub(1);
-    while let Some(limit) = columns
-        && widths.iter().sum::<usize>() + gaps > limit
-    {
-        // The widest column is cut, of equal ones the last, since explanations are at the end.
-        let Some(widest) = widths.iter_mut().rev().max_by_key(|width| **width) else { break };
-        if *widest <= MIN_COLUMN_WIDTH {
-            break;
+        let count = self.rows[0].len();
+        let width = |column: usize| self.rows.iter().map(|row| row[column].width()).max().unwrap_or_default();
+        let mut widths: Vec<usize> = (0..count).map(width).collect();
+        let gaps = COLUMN_GAP * count.saturating_sub(1);
+        while let Some(limit) = columns
+            && widths.iter().sum::<usize>() + gaps > limit
+        {
+            // The widest column is cut, of equal ones the last, since explanations are at the end.
+            let Some(widest) = widths.iter_mut().rev().max_by_key(|width| **width) else { break };
+            if *widest <= MIN_COLUMN_WIDTH {
+                break;
+            }
+            *widest -= 1;
         }
-        *widest -= 1;
+        self.rows.iter().map(|row| line(row, &widths)).collect()
     }
-    rows.iter().map(|row| line(row.as_ref(), &widths)).collect()
 }
 
 fn line(cells: &[String], widths: &[usize]) -> String {
@@ -90,7 +87,7 @@ pub(crate) fn escape_control(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn table() -> Table<3> {
+    fn table() -> Table {
         let mut table = Table::new(["ID", "名前", "WHY"]);
         table.row(["a.1", "訓練", "it ended well, after a long while"].map(str::to_owned));
         table.row(["longer.12", "x", "\u{1b}[31m"].map(str::to_owned));
@@ -105,6 +102,13 @@ mod tests {
              a.1        訓練  it ended well, after a long while\n\
              longer.12  x     \\u{1b}[31m\n"
         );
+    }
+
+    #[test]
+    fn cells_can_be_left_out_at_the_end() {
+        let mut table = Table::new(vec!["ID".to_owned(), "WHY".to_owned()]);
+        table.row(["short".to_owned()]);
+        assert_eq!(table.render(None), "ID     WHY\nshort\n");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use jobc_schema::plan::{JobPlan, RolePlan};
 use similar::TextDiff;
 
 use crate::args::{BuildArgs, FormatArg};
-use crate::input::{Input, relative, shorten};
+use crate::input::{Input, normalize, relative, shorten};
 use crate::outcome::Outcome;
 use crate::output::{WriteResult, list, write};
 use crate::report::{self, Row};
@@ -124,19 +124,6 @@ impl OutputDirectory {
             None => self.default_directory.join(job).join(target),
         }
     }
-}
-
-/// Removes `.` and `..` from an absolute path, lexically, since the directory may not exist yet.
-fn normalize(path: &Utf8Path) -> Utf8PathBuf {
-    let mut out = Utf8PathBuf::new();
-    for part in path.components() {
-        match part.as_str() {
-            "." => {}
-            ".." => drop(out.pop()),
-            name => out.push(name),
-        }
-    }
-    out
 }
 
 /// Maximum number of jobs of a matrix that a build lists.

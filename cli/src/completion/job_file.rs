@@ -37,10 +37,12 @@ pub(crate) fn targets() -> ArgValueCandidates {
 
 /// `NAME=` of each parameter of the job file.
 pub(crate) fn parameters() -> ArgValueCompleter {
-    with_job_file(|root| {
-        let names = keys(root, "params");
-        names.into_iter().map(|name| CompletionCandidate::new(format!("{name}="))).collect()
-    })
+    with_job_file(|root| assignments(root, "params"))
+}
+
+/// `NAME=` of each key of a field.
+pub(crate) fn assignments(root: &Node, field: &str) -> Vec<CompletionCandidate> {
+    keys(root, field).into_iter().map(|name| CompletionCandidate::new(format!("{name}="))).collect()
 }
 
 /// Candidates from the job file at hand.

@@ -1,14 +1,14 @@
 //! Runs work in a thread, while this one receives signals.
 
+use std::os::fd::AsFd as _;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use jobc_container::process::Exit;
 use jobc_sys::error::{Error, Result};
+use jobc_sys::readable;
 use jobc_sys::signals::{Signal, Signals};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 /// How long work goes on that was asked to stop.
@@ -63,13 +63,8 @@ fn run_until<T: Send>(
         let mut deadline: Option<(Instant, Signal)> = None;
         loop {
             let rest = deadline.map(|(deadline, _)| deadline.saturating_duration_since(Instant::now()));
-            let timeout = rest.and_then(|rest| Timespec::try_from(rest).ok());
-            let mut polled = [PollFd::new(signals, PollFlags::IN), PollFd::new(&done, PollFlags::IN)];
-            match poll(&mut polled, timeout.as_ref()) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(Error::system("wait for a thread", errno)),
-            }
-            if !polled[1].revents().is_empty() {
+            let ready = readable::wait(&[signals.as_fd(), done.as_fd()], rest);
+            if ready.map_err(|errno| Error::system("wait for a thread", errno))?[1] {
                 return thread.join().map_err(|panic| std::panic::resume_unwind(panic));
             }
             if let Some((_, signal)) = deadline.filter(|(deadline, _)| *deadline <= Instant::now()) {

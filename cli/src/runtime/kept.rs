@@ -11,7 +11,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use jobc_job::directory::{Directory, JobDirectories};
-use jobc_job::logs::{Limits, parse};
+use jobc_job::logs::{Limits, parse, part_numbers, part_path};
 use jobc_place::change::{self, Change};
 use jobc_place::job::JobSummary;
 use jobc_place::job_ref::Handle;
@@ -230,10 +230,10 @@ impl TaskFile {
     /// Reads how far each attempt is kept.
     fn open(directory: PathBuf) -> Self {
         let mut attempts: BTreeMap<u32, AttemptPosition> = BTreeMap::new();
-        let numbers = parts(&directory);
+        let numbers = part_numbers(&directory);
         let mut size = 0;
         for number in &numbers {
-            let path = part(&directory, *number);
+            let path = part_path(&directory, *number);
             let Ok(file) = File::open(&path) else { continue };
             let (mut reader, mut line) = (BufReader::new(file), Vec::new());
             size = 0;
@@ -266,7 +266,7 @@ impl TaskFile {
         let file = if let Some(file) = &mut self.file {
             file
         } else {
-            let part = part(&self.directory, self.number);
+            let part = part_path(&self.directory, self.number);
             let file = OpenOptions::new().create(true).append(true).mode(0o600).open(part)?;
             self.file.insert(BufWriter::new(file))
         };
@@ -285,25 +285,12 @@ impl TaskFile {
         }
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
         (self.number, self.size) = (self.number + 1, 0);
-        let numbers = parts(&self.directory);
+        let numbers = part_numbers(&self.directory);
         for number in numbers.iter().take((numbers.len() + 1).saturating_sub(limit)) {
-            let _ = std::fs::remove_file(part(&self.directory, *number));
+            let _ = std::fs::remove_file(part_path(&self.directory, *number));
         }
         Ok(())
     }
-}
-
-fn part(directory: &Path, number: u64) -> PathBuf {
-    directory.join(format!("{number:06}.log"))
-}
-
-/// The numbers of the parts, in order.
-fn parts(directory: &Path) -> Vec<u64> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let number = |name: &str| name.strip_suffix(".log")?.parse().ok();
-    let mut numbers: Vec<u64> = entries.filter_map(|entry| number(entry.file_name().to_str()?)).collect();
-    numbers.sort_unstable();
-    numbers
 }
 
 /// The name of a directory; task names from a cluster are not trusted.
@@ -344,7 +331,7 @@ mod tests {
             }
             file.file.unwrap().flush().unwrap();
         }
-        let text = std::fs::read_to_string(part(directory, 1)).unwrap();
+        let text = std::fs::read_to_string(part_path(directory, 1)).unwrap();
         text.lines().map(|line| format!("{} {}", &line[17..26], &line[37..])).collect()
     }
 
@@ -382,7 +369,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (first, second) = ("2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z");
         kept(directory.path(), &[&[(1, first)]]);
-        let path = part(directory.path(), 1);
+        let path = part_path(directory.path(), 1);
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, format!("{text}{}", &text[..20])).unwrap();
         let shown = kept(directory.path(), &[&[(1, first), (1, second)]]);

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
-use jiff::civil::{Date, DateTime};
+use jiff::civil::Date;
 use jiff::tz::{Offset, TimeZone};
+use jiff::{Timestamp, Zoned};
 use jobc_place::time::Time;
 use jobc_schema::Seconds;
 use jobc_schema::queueing::StartTime;
@@ -49,16 +49,14 @@ impl Zone {
 
     /// The day and the time with its zone: `2026-11-21 14:31:53 +01:00`.
     pub(crate) fn date_and_time(&self, time: Time) -> String {
-        let (local, offset) = self.civil(time);
-        let date = format!("{:04}-{:02}-{:02}", local.year(), local.month(), local.day());
-        let clock = format!("{:02}:{:02}:{:02}", local.hour(), local.minute(), local.second());
-        format!("{date} {clock} {}", offset_text(offset))
+        let local = self.zoned(time);
+        let is_utc = local.offset() == Offset::UTC;
+        local.strftime(if is_utc { "%F %T UTC" } else { "%F %T %:z" }).to_string()
     }
 
     /// The time of the day to the millisecond: `14:31:53.250`.
     pub(crate) fn time_of_day(&self, time: Time) -> String {
-        let (local, _) = self.civil(time);
-        format!("{:02}:{:02}:{:02}.{:03}", local.hour(), local.minute(), local.second(), local.millisecond())
+        self.zoned(time).strftime("%T%.3f").to_string()
     }
 
     /// The moment of an earliest start that is written at `now`; none if no calendar reaches it. A time that the zone
@@ -76,7 +74,7 @@ impl Zone {
                 Some(Time::from_millis(now.millis().saturating_add(seconds * 1000)))
             }
             StartTime::TimeOfDay(seconds) => {
-                let today = self.civil(now).0.date();
+                let today = self.zoned(now).date();
                 let time = of_day(today, seconds, &self.0).filter(|time| *time > now);
                 time.or_else(|| of_day(today.tomorrow().ok()?, seconds, &self.0))
             }
@@ -91,20 +89,10 @@ impl Zone {
         }
     }
 
-    fn civil(&self, time: Time) -> (DateTime, Offset) {
+    fn zoned(&self, time: Time) -> Zoned {
         let millis = i64::try_from(time.millis()).unwrap_or(i64::MAX);
-        let moment = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);
-        (self.0.to_datetime(moment), self.0.to_offset(moment))
+        Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX).to_zoned(self.0.clone())
     }
-}
-
-fn offset_text(offset: Offset) -> String {
-    let minutes = offset.seconds() / 60;
-    if minutes == 0 {
-        return "UTC".to_owned();
-    }
-    let sign = if minutes < 0 { '-' } else { '+' };
-    format!("{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60)
 }
 
 #[cfg(test)]

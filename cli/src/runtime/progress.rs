@@ -5,10 +5,11 @@
 mod bars;
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use jobc_image::Progress;
+use jobc_sys::parallel::lock;
 use serde_json::json;
 
 use crate::args::FormatArg;
@@ -71,7 +72,7 @@ impl Meter {
         if self.style == ProgressStyle::Nothing {
             return;
         }
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let Some((what, digest, done, total, known)) = amount(progress) else {
             self.line(&mut state, progress);
             return;
@@ -136,13 +137,9 @@ impl Meter {
 
     /// Removes the bars: the next output is printed in their place.
     pub(crate) fn clear(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.erase();
         state.items.clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -22,6 +22,7 @@ use super::cache::{self, Cache};
 use super::golden;
 
 /// The result of testing a job file.
+#[derive(Default)]
 pub(super) struct CaseResult {
     /// The job file.
     pub file: Utf8PathBuf,
@@ -88,12 +89,7 @@ pub(super) fn run(file: &Utf8Path, args: &TestArgs, cache: Option<&Cache>) -> Ca
     let mut result = CaseResult {
         file: file.strip_prefix("./").unwrap_or(file).to_owned(),
         golden: args.golden.clone(),
-        took: Duration::ZERO,
-        targets: vec![],
-        obsolete: vec![],
-        error: None,
-        accepted: false,
-        is_cached: false,
+        ..CaseResult::default()
     };
     if let Some(targets) = cache.and_then(|cache| cache.get(args, file)) {
         let same = |(job, target, files)| TargetResult { job, target, files, state: State::Same };

@@ -8,24 +8,13 @@ use crate::args::FormatArg;
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct OutputArgs {
     /// Output format
-    #[arg(long, value_parser = table_or_json(), default_value = "table")]
+    #[arg(long, value_parser = or_json("table"), default_value = "table")]
     pub format: FormatArg,
 }
 
-/// The formats `table` and `json`; the type is that of the global option `--format`, which this one replaces.
-fn table_or_json() -> impl TypedValueParser<Value = FormatArg> {
-    PossibleValuesParser::new([PossibleValue::new("table"), PossibleValue::new("json")])
-        .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
-}
-
-/// The formats `yaml` and `json`, for a file.
-pub(crate) fn yaml_or_json() -> impl TypedValueParser<Value = FormatArg> {
-    PossibleValuesParser::new([PossibleValue::new("yaml"), PossibleValue::new("json")])
-        .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
-}
-
-/// The formats `text` and `json`, for output line by line.
-pub(crate) fn text_or_json() -> impl TypedValueParser<Value = FormatArg> {
-    PossibleValuesParser::new([PossibleValue::new("text"), PossibleValue::new("json")])
+/// A word and `json`: `table`, `yaml` for a file, `text` for output line by line. The type is that of the global option
+/// `--format`, which this one replaces.
+pub(crate) fn or_json(word: &'static str) -> impl TypedValueParser<Value = FormatArg> {
+    PossibleValuesParser::new([PossibleValue::new(word), PossibleValue::new("json")])
         .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
 }

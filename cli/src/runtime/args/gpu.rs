@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use jobc_schema::gpu::Vendor;
 
-use super::format::{OutputArgs, yaml_or_json};
+use super::format::{OutputArgs, or_json};
 use crate::args::FormatArg;
 
 #[derive(Debug, ClapArgs)]
@@ -49,7 +49,7 @@ pub(crate) struct CdiArgs {
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Output format; a file name that ends in `.json` selects JSON
-    #[arg(long, value_parser = yaml_or_json(), default_value = "yaml")]
+    #[arg(long, value_parser = or_json("yaml"), default_value = "yaml")]
     pub format: FormatArg,
     /// GPU vendor [default: the vendor of the first GPU]
     #[arg(long, value_enum)]

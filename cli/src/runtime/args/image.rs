@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
 use super::build_access::BuildAccessArgs;
-use super::format::{OutputArgs, text_or_json};
+use super::format::{OutputArgs, or_json};
 use super::image_build::BuildMoreArgs;
 use super::image_tools::{DiffArgs, HistoryArgs, MountArgs, SbomArgs, TagArgs, UmountArgs};
 use crate::args::FormatArg;
@@ -170,7 +170,7 @@ pub(crate) struct TransferArgs {
     #[arg(long)]
     pub plain_http: bool,
     /// Output format of progress and results
-    #[arg(long, value_parser = text_or_json(), default_value = "text")]
+    #[arg(long, value_parser = or_json("text"), default_value = "text")]
     pub format: FormatArg,
     /// Print only errors
     #[arg(long, short)]
@@ -268,7 +268,7 @@ pub(crate) struct BuildArgs {
     #[arg(long)]
     pub plain_http: bool,
     /// Output format of progress and results
-    #[arg(long, value_parser = text_or_json(), default_value = "text")]
+    #[arg(long, value_parser = or_json("text"), default_value = "text")]
     pub format: FormatArg,
     /// How progress is shown [default: bars on a terminal, otherwise lines]
     #[arg(long, value_enum, default_value_t = ProgressArg::Auto, hide_default_value = true)]

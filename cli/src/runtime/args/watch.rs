@@ -7,7 +7,7 @@ use jobc_place::job_ref::JobRef;
 use jobc_place::time::Time;
 
 use super::duration::parse_duration;
-use super::format::{OutputArgs, text_or_json};
+use super::format::{OutputArgs, or_json};
 use super::metric::MetricArgs;
 use crate::args::FormatArg;
 use crate::runtime::completion::jobs::{
@@ -91,7 +91,7 @@ pub(crate) struct ReportArgs {
 #[derive(Clone, Copy, Debug, ClapArgs)]
 pub(crate) struct LineFormatArgs {
     /// Output format; `json` prints one object per line
-    #[arg(long, value_parser = text_or_json(), default_value = "text")]
+    #[arg(long, value_parser = or_json("text"), default_value = "text")]
     pub format: FormatArg,
 }
 

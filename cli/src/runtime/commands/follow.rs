@@ -17,7 +17,7 @@ use jobc_job::event::{self, Event};
 use jobc_job::logs::{LineFilter, Reader, Watch};
 use jobc_job::record::Record;
 use jobc_sys::id::TaskId;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use jobc_sys::readable;
 
 use event_text::Tone;
 use job_end::JobEnd;
@@ -170,7 +170,8 @@ impl Follower {
             let sleep = if more { Duration::ZERO } else { left.min(MAX_SLEEP) };
             let mut ready = self.watch.wait(others, sleep)?;
             if !more && !left.is_zero() && !ready.contains(&true) {
-                ready = wait_for_more(others)?;
+                // So that lines are shown together.
+                ready = readable::wait(others, Some(BATCH_INTERVAL))?;
             }
             if ready.contains(&true) || left.is_zero() {
                 return Ok(ready);
@@ -250,16 +251,4 @@ fn print_events(printer: &mut Printer, name: &str, events: impl Iterator<Item = 
 #[allow(clippy::needless_pass_by_value)] // as `map_err` gives it
 pub(super) fn read_error(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot read the job's files: {error}"))
-}
-
-/// Waits a moment, so that lines are shown together.
-fn wait_for_more(others: &[BorrowedFd<'_>]) -> io::Result<Vec<bool>> {
-    let mut polled: Vec<PollFd<'_>> =
-        others.iter().map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN)).collect();
-    let time = Timespec::try_from(BATCH_INTERVAL).map_err(io::Error::other)?;
-    match poll(&mut polled, Some(&time)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => {}
-        Err(errno) => return Err(errno.into()),
-    }
-    Ok(polled.iter().map(|other| !other.revents().is_empty()).collect())
 }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jobc_compiler::suggest;
@@ -13,6 +12,7 @@ use jobc_place::job_ref::{Handle, JobRef};
 use jobc_place::members::Members;
 use jobc_place::state::JobState;
 use jobc_sys::error::{Error, Kind};
+use jobc_sys::parallel::{self, lock};
 
 use super::jobs::{Failure, Result, open_local};
 use super::target_table::open_target;
@@ -158,7 +158,7 @@ pub(crate) fn change<T: Send>(
     for batch in [waiting, running] {
         for_each(&batch, &|(one, number, job, results)| {
             let result = work(one, job)?;
-            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut results = lock(results);
             results.push((*number, result));
             if results.len() == one.members.jobs().len() {
                 results.sort_by_key(|(number, _)| *number);
@@ -175,17 +175,12 @@ pub(crate) fn change<T: Send>(
 
 /// Works on several items at a time; an error does not keep the others from being done, and the first is returned.
 pub(crate) fn for_each<T: Sync>(items: &[T], work: &(dyn Fn(&T) -> Result<()> + Sync)) -> Result<()> {
-    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None::<Failure>));
-    std::thread::scope(|scope| {
-        for _ in 0..MAX_CONCURRENT.min(items.len()) {
-            scope.spawn(|| {
-                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(error) = work(item) {
-                        failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                    }
-                }
-            });
+    let failed = Mutex::new(None::<Failure>);
+    let _ = parallel::for_each(items, MAX_CONCURRENT, |item, _| {
+        if let Err(error) = work(item) {
+            lock(&failed).get_or_insert(error);
         }
+        Ok::<_, ()>(())
     });
     failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }

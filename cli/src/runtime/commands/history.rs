@@ -22,7 +22,7 @@ use super::target_table;
 use crate::args::FormatArg;
 use crate::runtime::args::history::HistoryArgs;
 use crate::runtime::quantity::bytes;
-use crate::runtime::wide_table::WideTable;
+use crate::table::Table;
 use crate::terminal;
 
 /// A job of the history.
@@ -122,7 +122,7 @@ fn require_names(args: &HistoryArgs, known: impl Iterator<Item = (String, String
     Ok(())
 }
 
-fn table(entries: &[Entry], now: Time) -> WideTable {
+fn table(entries: &[Entry], now: Time) -> Table {
     let user = entries.iter().any(|one| one.summary.user.is_some()).then_some("USER");
     let headings = ["JOB", "STATE"].into_iter().chain(user).chain([
         "SUBMITTED",
@@ -133,7 +133,7 @@ fn table(entries: &[Entry], now: Time) -> WideTable {
         "MEMORY",
         "GPU",
     ]);
-    let mut table = WideTable::new(headings.map(str::to_owned).collect());
+    let mut table = Table::new(headings);
     for entry in entries {
         let job = &entry.summary;
         let ran = job.started.map(|started| format_duration(job.ended.unwrap_or(now).since(started)));
@@ -147,7 +147,7 @@ fn table(entries: &[Entry], now: Time) -> WideTable {
         for (number, role) in roles.iter().enumerate() {
             // A job with several roles has its own cells once.
             let own = if number == 0 { cells.clone() } else { vec![String::new(); width] };
-            table.row(own.into_iter().chain(role_cells(role)).collect());
+            table.row(own.into_iter().chain(role_cells(role)));
         }
         if roles.is_empty() {
             table.row(cells);

@@ -14,7 +14,7 @@ use super::target_table;
 
 use crate::args::FormatArg;
 use crate::runtime::args::jobs::PsArgs;
-use crate::runtime::wide_table::WideTable;
+use crate::table::Table;
 use crate::terminal;
 
 /// A job, and its target if it is not on this host.
@@ -51,13 +51,13 @@ pub(crate) fn text(args: &PsArgs, found: &[Listed]) -> String {
     }
 }
 
-fn table(found: &[Listed], now: Time) -> WideTable {
+fn table(found: &[Listed], now: Time) -> Table {
     // Jobs of this host are this user's.
     let user = found.iter().any(|(_, job)| job.user.is_some()).then_some("USER");
     let progress = found.iter().any(|(_, job)| job.progress.is_some()).then_some("PROGRESS");
     let headings = ["JOB", "STATE", "TASKS"].into_iter().chain(user).chain(["SUBMITTED", "RAN"]);
     let headings = headings.chain(progress).chain(["END"]);
-    let mut table = WideTable::new(headings.map(str::to_owned).collect());
+    let mut table = Table::new(headings);
     for (target, job) in found {
         let started = job.started;
         let ended = job.ended;

@@ -17,7 +17,7 @@ use jobc_image::{Digest, Reference};
 use jobc_sys::error::{Error, Kind};
 use jobc_sys::write_atomic::{Durability, write_atomic};
 
-use crate::args::{FormatArg, JobArgs, SelectionArgs};
+use crate::args::{FormatArg, JobArgs};
 use crate::input::{Input, find_targets, shorten};
 use crate::outcome::Outcome;
 use crate::runtime::args::lock::LockArgs;
@@ -116,16 +116,11 @@ pub(crate) fn run(lock: &LockArgs, format: FormatArg) -> Outcome {
 
 fn job_args(lock: &LockArgs) -> JobArgs {
     JobArgs {
-        selection: SelectionArgs::default(),
         job: lock.job.clone(),
         set: lock.set.clone(),
         params: lock.params.clone(),
-        target: Vec::new(),
-        backend: Vec::new(),
         targets: lock.targets.clone(),
-        allow_lossy: false,
-        locked: false,
-        gpu_injection: None,
+        ..JobArgs::default()
     }
 }
 

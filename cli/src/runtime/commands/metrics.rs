@@ -12,7 +12,7 @@ use jobc_job::record::Record;
 use jobc_place::state::JobState;
 use jobc_place::task::TaskStatus;
 use jobc_schema::progress::{DONE, TOTAL, is_progress};
-use jobc_sys::error::{Error, Kind, describe};
+use jobc_sys::error::file_error;
 use jobc_sys::write_atomic::{Durability, write_atomic};
 
 use super::jobs::{Result, open_local};
@@ -68,8 +68,7 @@ pub(crate) fn run(args: &MetricsArgs) -> Result<ExitCode> {
 fn write(directory: &Path, text: &str) -> Result<()> {
     let path = directory.join(FILE);
     write_atomic(&path, text.as_bytes(), 0o644, Durability::Rename).map_err(|error| {
-        let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-        Error::new(Kind::System, format!("cannot write `{}`: {}", path.display(), describe(errno)))
+        file_error("write", &path, &error)
             .help("name the directory of `--collector.textfile.directory`, which this user may write to")
     })?;
     Ok(())

@@ -40,7 +40,7 @@ pub(super) fn print(format: FormatArg) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(rows: &[QueueRow], passwd: &str) -> Table<7> {
+fn table(rows: &[QueueRow], passwd: &str) -> Table {
     let mut table =
         Table::new(["PLACE", "JOB", "USER", "PRIORITY", "RESOURCES", "WAITS FOR", "AT THE LATEST"]);
     for row in rows {

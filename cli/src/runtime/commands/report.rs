@@ -26,7 +26,7 @@ use std::process::ExitCode;
 
 use jobc_place::job::JobSummary;
 use jobc_place::time::Time;
-use jobc_sys::error::{Error, Kind};
+use jobc_sys::error::{Error, Kind, file_error};
 
 use super::found::NamedJobs;
 use super::jobs::{Failure, Result};
@@ -117,10 +117,7 @@ fn write(path: &Path, page: &str) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     std::fs::write(path, page).map_err(|error| {
-        let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-        let why = jobc_sys::error::describe(errno);
-        Error::new(Kind::System, format!("cannot write `{}`: {why}", path.display()))
-            .help("name another file with `-o`, or `-o -` for standard output")
+        file_error("write", path, &error).help("name another file with `-o`, or `-o -` for standard output")
     })?;
     terminal::print(&format!("{}\n", path.display()));
     Ok(ExitCode::SUCCESS)

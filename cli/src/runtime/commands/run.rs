@@ -13,7 +13,7 @@ pub(crate) use job::host_notes;
 use std::path::{Path, PathBuf};
 
 use camino::Utf8PathBuf;
-use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::error::{Error, Kind, Result, file_error};
 
 use crate::args::FormatArg;
 use crate::runtime::args::run::RunArgs;
@@ -139,8 +139,7 @@ impl RunInput {
             return text().map(Some).map(Self::Job);
         }
         if let Err(error) = given.metadata() {
-            let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-            return Err(Error::system(format!("open `{}`", given.display()), errno)
+            return Err(file_error("open", given, &error)
                 .help("name a job file, the directory of a built plan, or a bundle; a command goes after `--`, as in `jobc run -- python train.py`"));
         }
         if given.is_dir() {

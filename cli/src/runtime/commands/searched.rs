@@ -22,6 +22,7 @@ use jobc_place::time::Time;
 use jobc_place::{Place, outline};
 use jobc_schema::plan::JobPlan;
 use jobc_sys::id::{JobId, TaskId};
+use jobc_sys::parallel::lock;
 use serde::{Deserialize, Serialize};
 
 use super::found::{NamedJobs, for_each};
@@ -107,7 +108,7 @@ pub(crate) fn compare(found: &NamedJobs, args: &MetricArgs, lines: Option<u64>) 
             job: Some((member.directory, member.detail)),
             metrics: vec![],
         };
-        rows.lock().unwrap_or_else(PoisonError::into_inner).push((*index, row));
+        lock(&rows).push((*index, row));
         Ok(())
     });
     let mut rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);

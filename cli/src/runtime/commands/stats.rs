@@ -67,11 +67,10 @@ pub(super) fn of_rows(jobs: &[MeasuredJob]) -> Vec<(String, Vec<jobc_place::usag
     jobs.iter().map(|job| (job.id.clone(), job.tasks.clone())).collect()
 }
 
-fn table(rows: &[Row]) -> Table<9> {
+fn table(rows: &[Row]) -> Table {
     let mut table = Table::new(["JOB", "TASK", "CPU", "MEMORY", "LIMIT", "READ", "WRITTEN", "PIDS", "GPU"]);
     for row in rows {
-        let mut cells = row.cells().into_iter();
-        table.row(std::array::from_fn(|_| cells.next().unwrap_or_default()));
+        table.row(row.cells());
     }
     table
 }

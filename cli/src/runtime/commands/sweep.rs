@@ -22,7 +22,7 @@ use super::jobs::Jobs;
 use super::subject::members;
 use crate::runtime::args::metric::MetricArgs;
 use crate::runtime::message::INTERRUPTED;
-use crate::runtime::wide_table::WideTable;
+use crate::table::Table;
 use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
 
 /// A sweep with the records of its jobs.
@@ -124,7 +124,7 @@ impl Comparison {
     }
 
     /// The table for people. The best value of a metric is marked with `*`.
-    pub(crate) fn table(&self, now: Time) -> WideTable {
+    pub(crate) fn table(&self, now: Time) -> Table {
         let fixed = |names: [&str; 2]| names.map(str::to_owned);
         let mut headings = vec!["JOB".to_owned()];
         headings.extend(self.axes.iter().map(|axis| axis.to_uppercase()));
@@ -132,7 +132,7 @@ impl Comparison {
         headings.extend(self.metrics.iter().map(|metric| metric.title.to_uppercase()));
         headings.push("END".to_owned());
         let best: Vec<Option<usize>> = (0..self.metrics.len()).map(|metric| self.best(metric)).collect();
-        let mut table = WideTable::new(headings);
+        let mut table = Table::new(headings);
         for (number, row) in self.rows.iter().enumerate() {
             let mut cells = vec![row.name.clone()];
             cells.extend(self.axes.iter().map(|axis| row.axis(axis)));

@@ -1,9 +1,10 @@
 //! The output of tasks of any place, as lines under the names of their tasks.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use jobc_place::logs::{Line, LogItem, Stream};
+use jobc_sys::parallel::lock;
 
 use super::follow::output::{OutputStreams, or_exit};
 use super::follow::printer::{LineFormat, Printer};
@@ -50,13 +51,9 @@ impl JobLines {
         lines
     }
 
-    fn printer(&self) -> MutexGuard<'_, Printer> {
-        self.printer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Also shows lines without an end.
     pub(crate) fn finish(&self) {
-        or_exit(self.printer().finish());
+        or_exit(lock(&self.printer).finish());
     }
 }
 
@@ -88,7 +85,7 @@ impl TaskLines<'_> {
                 if let Some(kept) = &mut self.kept {
                     kept.add(task, line.attempt, line.time, line.text);
                 }
-                or_exit(self.lines.printer().line(number, line));
+                or_exit(lock(&self.lines.printer).line(number, line));
             }
             LogItem::Remark { task, text } => {
                 self.has_shown = true;
@@ -99,14 +96,14 @@ impl TaskLines<'_> {
                 if let Some(kept) = &mut self.kept {
                     kept.flush();
                 }
-                or_exit(self.lines.printer().flush());
+                or_exit(lock(&self.lines.printer).flush());
             }
         }
     }
 
     fn remark(&self, number: usize, text: &str, time: &str) {
         let line = Line { time, stream: Stream::Jobc, ends: true, attempt: 1, text: text.as_bytes() };
-        or_exit(self.lines.printer().line(number, &line));
+        or_exit(lock(&self.lines.printer).line(number, &line));
     }
 
     fn task(&mut self, task: &str) -> &mut (usize, Option<u32>) {
@@ -117,7 +114,7 @@ impl TaskLines<'_> {
     }
 
     fn add(&mut self, task: &str, place: usize) {
-        let number = self.lines.printer().add_task(&self.job, task, self.lines.several, place);
+        let number = lock(&self.lines.printer).add_task(&self.job, task, self.lines.several, place);
         self.tasks.insert(task.to_owned(), (number, None));
     }
 
@@ -125,6 +122,6 @@ impl TaskLines<'_> {
         if let Some(kept) = &mut self.kept {
             kept.flush();
         }
-        or_exit(self.lines.printer().flush());
+        or_exit(lock(&self.lines.printer).flush());
     }
 }

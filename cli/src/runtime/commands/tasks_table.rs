@@ -8,7 +8,7 @@ use jobc_place::task::{TaskState, TaskStatus};
 use jobc_place::time::{Time, format_duration};
 
 use super::searched::Searched;
-use crate::runtime::wide_table::WideTable;
+use crate::table::Table;
 
 /// These tasks of a job; with the values of their combinations if roles have a matrix, and with these metrics.
 ///
@@ -18,7 +18,7 @@ pub(crate) fn tasks_table(
     tasks: &[TaskStatus],
     choices: &[MetricChoice],
     now: Time,
-) -> WideTable {
+) -> Table {
     let job = &searched.detail;
     let has_values = !job.combinations.is_empty();
     let is_elsewhere = !job.summary.kind.is_empty();
@@ -35,7 +35,7 @@ pub(crate) fn tasks_table(
     let verdict = |task: &TaskStatus| task.verdict.as_ref()?.of_failure();
     let has_verdicts = tasks.iter().any(|task| verdict(task).is_some());
     headings.extend(has_verdicts.then(|| "VERDICT".to_owned()));
-    let mut table = WideTable::new(headings);
+    let mut table = Table::new(headings);
     let or_dash =
         |text: Option<String>| text.filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_owned());
     for task in tasks {

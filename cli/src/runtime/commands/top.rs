@@ -6,8 +6,8 @@ use std::os::fd::AsFd as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use jobc_sys::readable;
 use jobc_sys::signals::{Signal, Signals};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::stdio::{stdin, stdout};
 use rustix::termios::isatty;
 
@@ -65,17 +65,10 @@ enum WakeReason {
 }
 
 fn wait(signals: &Signals, longest: Duration) -> WakeReason {
-    let mut polled = [
-        PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN),
-        PollFd::from_borrowed_fd(stdin(), PollFlags::IN),
-    ];
-    let time = Timespec::try_from(longest).unwrap_or_default();
-    if poll(&mut polled, Some(&time)).is_ok_and(|ready| ready == 0) {
-        return WakeReason::Time;
-    }
+    let has_keys = readable::wait(&[signals.as_fd(), stdin()], Some(longest)).is_ok_and(|ready| ready[1]);
     match signals.next() {
         Some(signal) => WakeReason::Signal(signal),
-        None if !polled[1].revents().is_empty() => WakeReason::Keys,
+        None if has_keys => WakeReason::Keys,
         None => WakeReason::Time,
     }
 }

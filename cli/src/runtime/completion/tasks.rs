@@ -1,20 +1,17 @@
 //! Roles and tasks of the job file, for options of commands that run it.
 
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::engine::ArgValueCompleter;
 use jobc_compiler::document::Node;
 
 use crate::completion::described;
-use crate::completion::job_file::{keys, with_job_file};
+use crate::completion::job_file::{assignments, with_job_file};
 
 /// Maximum number of tasks of a role that are listed.
 const MAX_TASKS: u64 = 100;
 
 /// `ROLE=` of each role of the job file.
 pub(crate) fn roles() -> ArgValueCompleter {
-    with_job_file(|root| {
-        let names = keys(root, "roles");
-        names.into_iter().map(|name| CompletionCandidate::new(format!("{name}="))).collect()
-    })
+    with_job_file(|root| assignments(root, "roles"))
 }
 
 /// The tasks that the job file will have.

@@ -1,14 +1,14 @@
 //! The output of a command in a task as JSON: objects as in `jobc logs --format json`, and its end.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use jobc_place::logs::{Line, Stream};
 use jobc_place::task::TaskStatus;
 use jobc_sys::error::{Error, Result};
-use rustix::event::{PollFd, PollFlags, poll};
+use jobc_sys::readable;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::json;
@@ -111,13 +111,9 @@ impl OutputThread {
 
 /// Waits until there is something to read, or the program has ended; returns true if it has ended.
 fn sleep(streams: &[Option<OwnedFd>; 2], ended: &OwnedFd) -> io::Result<bool> {
-    let mut polled = vec![PollFd::new(ended, PollFlags::IN)];
-    polled.extend(streams.iter().flatten().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
-    match poll(&mut polled, None) {
-        Ok(_) => Ok(!polled[0].revents().is_empty()),
-        Err(Errno::INTR) => Ok(false),
-        Err(errno) => Err(errno.into()),
-    }
+    let pipes: Vec<_> =
+        std::iter::once(ended).chain(streams.iter().flatten()).map(|pipe| pipe.as_fd()).collect();
+    Ok(readable::wait(&pipes, None)?[0])
 }
 
 /// The remaining data in a pipe.

@@ -2,7 +2,6 @@
 
 use jobc_job::event::{Event, Kind, describe, next_attempt};
 use jobc_sys::id::TaskId;
-use serde_json::Value;
 
 use crate::table::escape_control;
 
@@ -69,10 +68,10 @@ fn event_line(event: &Event) -> Option<(Tone, String)> {
         // Its end has the reason.
         Kind::Retried => format!(" is retried: {}", escape_control(&next_attempt(event)?)),
         // A permanent change is also a note in the record, which is printed as well.
-        Kind::NetworkChanged if uplink_state(event) == "lost" => {
+        Kind::NetworkChanged if event.detail["uplink"] == "lost" => {
             format!("the uplink of the job network is lost: {details}")
         }
-        Kind::NetworkChanged if uplink_state(event) == "restored" => {
+        Kind::NetworkChanged if event.detail["uplink"] == "restored" => {
             format!("the uplink of the job network is restored: {details}")
         }
         Kind::Paused => "paused".to_owned(),
@@ -94,11 +93,6 @@ fn event_line(event: &Event) -> Option<(Tone, String)> {
     Some((Tone::Progress, text))
 }
 
-/// The state of the uplink in an event. Older records have it as `way_out`.
-fn uplink_state(event: &Event) -> &Value {
-    event.detail.get("uplink").unwrap_or(&event.detail["way_out"])
-}
-
 /// The beginning of the end of a job whose tasks still run: `a-0: exit 3; stopping the other tasks`.
 fn stopping_line(event: &Event, why: &str) -> (Tone, String) {
     let (state, cause) = why.split_once(": ").unwrap_or((why, ""));
@@ -114,7 +108,7 @@ fn stopping_line(event: &Event, why: &str) -> (Tone, String) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

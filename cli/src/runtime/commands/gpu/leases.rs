@@ -41,7 +41,7 @@ fn text(overview: &Overview, columns: Option<usize>) -> String {
     out
 }
 
-fn leases(leases: &[Lease]) -> Table<6> {
+fn leases(leases: &[Lease]) -> Table {
     let mut table = Table::new(["GPU", "NAME", "JOB", "USER", "SLICE", "ENFORCED BY"]);
     for lease in leases {
         let slice = lease.slice.as_ref().map(|slice| {
@@ -63,7 +63,7 @@ fn leases(leases: &[Lease]) -> Table<6> {
     table
 }
 
-fn waiting(waiting: &[QueuedJob]) -> Table<4> {
+fn waiting(waiting: &[QueuedJob]) -> Table {
     let mut table = Table::new(["PLACE", "JOB", "USER", "WAITS FOR"]);
     for one in waiting {
         table.row([one.place.to_string(), one.job.clone(), one.user.to_string(), one.waits_for.clone()]);

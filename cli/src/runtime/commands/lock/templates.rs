@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -17,7 +17,7 @@ use jobc_compiler::lock::{FILE_NAME, Locked, LockedTemplate};
 use jobc_compiler::source::{Sources, Span};
 use jobc_compiler::template::{GitReference, MAX_DEPTH, tree};
 use jobc_image::build::{PinnedFiles, PinnedRequest};
-use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result};
 use jobc_sys::write_atomic::{Durability, write_atomic};
 
 use crate::runtime::interruptible;
@@ -156,7 +156,7 @@ fn fetch(reference: &GitReference, pinned: &str) -> Result<PinnedFiles> {
 fn cache() -> Result<Utf8PathBuf> {
     let directory = template_cache::directory()
         .ok_or_else(|| Error::new(Kind::State, "the cache directory is not known: set `HOME`"))?;
-    std::fs::create_dir_all(&directory).map_err(|error| cannot("create", directory.as_std_path(), &error))?;
+    std::fs::create_dir_all(&directory).at_path("create", &directory)?;
     Ok(directory)
 }
 
@@ -164,12 +164,7 @@ fn store(digest: &str, packed: &[u8]) -> Result<()> {
     cache()?;
     let path = template_cache::file(digest)
         .ok_or_else(|| Error::new(Kind::State, "the cache directory is not known"))?;
-    write_atomic(path.as_std_path(), packed, 0o644, Durability::Rename)
-        .map_err(|error| cannot("write", path.as_std_path(), &error))
-}
-
-fn cannot(what: &str, path: &Path, error: &io::Error) -> Error {
-    jobc_sys::error::file_error(what, path, error)
+    write_atomic(path.as_std_path(), packed, 0o644, Durability::Rename).at_path("write", &path)
 }
 
 /// An empty directory in the cache. Dropping it removes it.
@@ -185,7 +180,7 @@ impl WorkDirectory {
         let path = cache.join(name).into_std_path_buf();
         // Of a process that had the same PID.
         let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).map_err(|error| cannot("create", &path, &error))?;
+        std::fs::create_dir(&path).at_path("create", &path)?;
         Ok(Self(path))
     }
 

@@ -48,7 +48,7 @@ pub(super) fn run(args: &TargetsFreeArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn rows(found: &[(String, Capacity)]) -> Table<7> {
+fn rows(found: &[(String, Capacity)]) -> Table {
     let mut table = Table::new(["TARGET", "WHAT", "NODES", "GPUS", "CPUS", "WAITING", "NOTE"]);
     for (target, row) in found {
         table.row([

@@ -32,7 +32,7 @@ use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
 use super::follow;
-use crate::args::{FormatArg, JobArgs, SelectionArgs};
+use crate::args::{FormatArg, JobArgs};
 use crate::input::{Input, InputError};
 use crate::outcome::Outcome;
 use crate::report;
@@ -390,7 +390,7 @@ impl Submitter<'_> {
 fn image_problem(reference: &str, error: Error, place: Option<String>) -> Problem {
     let image = format!("the image `{reference}`");
     let error = if error.what.starts_with(&image) { error } else { error.under(image) };
-    Problem { is_warning: false, message: error.message(), place, help: error.advice() }
+    Problem { help: error.advice(), ..Problem::error(error.message()).at(place) }
 }
 
 /// The first job as it would be without the digests of its images; none if it has errors, which are in the sink.
@@ -418,7 +418,6 @@ fn trial(
 
 fn job_args(args: &SubmitArgs) -> JobArgs {
     JobArgs {
-        selection: SelectionArgs::default(),
         job: args.job.clone(),
         set: args.set.clone(),
         params: args.params.clone(),
@@ -428,7 +427,7 @@ fn job_args(args: &SubmitArgs) -> JobArgs {
         targets: args.targets.clone(),
         allow_lossy: args.allow_lossy,
         locked: args.locked,
-        gpu_injection: None,
+        ..JobArgs::default()
     }
 }
 

@@ -80,10 +80,10 @@ fn counts(facts: &ReportData, whole: f64) -> Vec<[u32; CLASSES.len()]> {
     for task in &facts.job.tasks {
         // From the moment on a task is in a class; the classes follow each other.
         let mut since = vec![(0, 4)];
-        for attempt in facts.attempts(task) {
+        for attempt in task.attempts() {
             since.extend(attempt.started.map(|time| (column(time), 3)));
             if let Some(ended) = attempt.ended {
-                let is_last = attempt.number == task.attempt;
+                let is_last = attempt.attempt == task.attempt;
                 since.push((column(ended), if is_last { final_class(task) } else { 4 }));
             }
         }

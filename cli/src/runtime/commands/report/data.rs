@@ -11,7 +11,7 @@ use jobc_job::metrics::{self, Sample};
 use jobc_job::origin::Origin;
 use jobc_place::job::JobDetail;
 use jobc_place::logs::{Line, Stream};
-use jobc_place::task::TaskStatus;
+use jobc_place::task::{Attempt, TaskStatus};
 use jobc_place::time::Time;
 use jobc_schema::plan::JobPlan;
 use jobc_sys::id::TaskId;
@@ -61,9 +61,9 @@ pub(super) struct ReportData {
 
 /// What the events report of an attempt.
 #[derive(Clone, Copy, Debug, Default)]
-struct AttemptEvents {
-    created: Option<Time>,
-    ready: Option<Time>,
+pub(super) struct AttemptEvents {
+    pub created: Option<Time>,
+    pub ready: Option<Time>,
 }
 
 /// A line that a task printed.
@@ -74,19 +74,6 @@ pub(super) struct LogLine {
     pub text: Vec<u8>,
     /// Whether it continues in the next line of the log.
     pub continues: bool,
-}
-
-/// An attempt of a task, as the timeline shows it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Attempt<'a> {
-    pub number: u32,
-    pub created: Option<Time>,
-    pub started: Option<Time>,
-    pub ready: Option<Time>,
-    pub ended: Option<Time>,
-    pub exit_code: Option<u8>,
-    pub signal: Option<&'a str>,
-    pub reason: Option<&'a str>,
 }
 
 /// The names of the metrics of a job, and their values over time.
@@ -170,30 +157,15 @@ impl ReportData {
         }
     }
 
-    /// The attempts of a task that were started, in order.
-    pub(super) fn attempts<'a>(&'a self, task: &'a TaskStatus) -> Vec<Attempt<'a>> {
-        let seen =
-            |number| self.attempt_events.get(&(task.task.clone(), number)).copied().unwrap_or_default();
-        let earlier = task.earlier.iter().map(|attempt| Attempt {
-            number: attempt.attempt,
-            created: seen(attempt.attempt).created,
-            started: attempt.started,
-            ready: seen(attempt.attempt).ready,
-            ended: attempt.ended,
-            exit_code: attempt.exit_code,
-            signal: attempt.signal.as_deref(),
-            reason: attempt.reason.as_deref(),
-        });
-        let last = (task.attempt > 0).then(|| Attempt {
-            number: task.attempt,
-            created: seen(task.attempt).created,
-            started: task.started,
-            ready: task.ready,
-            ended: task.ended,
-            exit_code: task.exit_code,
-            signal: task.signal.as_deref(),
-            reason: task.reason.as_deref(),
-        });
-        earlier.chain(last).collect()
+    /// The attempts of a task, in order, each with what the events report of it.
+    pub(super) fn attempts(&self, task: &TaskStatus) -> impl Iterator<Item = (Attempt, AttemptEvents)> {
+        task.attempts().map(|attempt| {
+            let key = (task.task.clone(), attempt.attempt);
+            let mut seen = self.attempt_events.get(&key).copied().unwrap_or_default();
+            if attempt.attempt == task.attempt {
+                seen.ready = task.ready;
+            }
+            (attempt, seen)
+        })
     }
 }

@@ -7,7 +7,7 @@ use jobc_sys::id::TaskId;
 
 use super::chart::format_number;
 use super::data::ReportData;
-use super::html::{Cell, escape, table};
+use super::html::{Cell, escape, not_shown, table};
 use super::series::downsample;
 use crate::runtime::quantity::bytes;
 
@@ -86,10 +86,7 @@ pub(super) fn gpus(facts: &ReportData) -> String {
         out += "<p class=\"none\">Tasks with slices by MPS share the GPU's utilization. Their memory is not known, except \
                 that it is at most that of their slices: the driver reports the MPS server instead of its clients.</p>\n";
     }
-    if all.len() > MAX_ROWS {
-        out += &format!("<p class=\"none\">{} more GPUs are not shown.</p>\n", all.len() - MAX_ROWS);
-    }
-    out
+    out + &not_shown(all.len().saturating_sub(MAX_ROWS), "GPUs")
 }
 
 fn histories(facts: &ReportData) -> BTreeMap<String, GpuHistory> {

@@ -27,30 +27,7 @@ pub(super) fn render_terminal_line(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let text = text.trim_end_matches('\r');
     let text = text.rsplit('\r').next().unwrap_or_default();
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text.chars();
-    while let Some(c) = rest.next() {
-        if c != '\u{1b}' {
-            out.push(c);
-            continue;
-        }
-        // ECMA-48: `ESC [` up to a byte of 0x40 to 0x7e, `ESC ]` up to BEL or `ESC \`, `ESC` and one character.
-        match rest.next() {
-            Some('[') => {
-                rest.by_ref().find(|c| ('\u{40}'..='\u{7e}').contains(c));
-            }
-            Some(']') => {
-                let mut last = ' ';
-                rest.by_ref().find(|&c| {
-                    let ends = c == '\u{7}' || last == '\u{1b}' && c == '\\';
-                    last = c;
-                    ends
-                });
-            }
-            _ => {}
-        }
-    }
-    out
+    anstream::adapter::strip_str(text).to_string()
 }
 
 /// A cell of a table: its content as HTML, and whether it is a number, which is not wrapped.
@@ -106,6 +83,14 @@ pub(super) fn table(name: &str, headings: &[&str], rows: &[Vec<Cell>]) -> String
         out += "</tr>\n";
     }
     out + "</tbody></table></div>\n"
+}
+
+/// A sentence about what a table leaves out; empty if that is nothing.
+pub(super) fn not_shown(count: usize, what: &str) -> String {
+    match count {
+        0 => String::new(),
+        _ => format!("<p class=\"none\">{count} more {what} are not shown.</p>\n"),
+    }
 }
 
 /// A moment in the local time zone.

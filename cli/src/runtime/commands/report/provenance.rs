@@ -5,7 +5,7 @@ use jobc_schema::plan::{JobPlan, RolePlan};
 use jobc_schema::shell;
 
 use super::data::ReportData;
-use super::html::{Cell, escape, table};
+use super::html::{Cell, escape, not_shown, table};
 use crate::plan_text;
 use crate::report::cpus;
 use crate::runtime::quantity::bytes;
@@ -119,10 +119,7 @@ fn images(origin: &Origin) -> String {
 fn roles(plan: &JobPlan) -> String {
     let rows: Vec<Vec<Cell>> = plan.roles.iter().take(MAX_ROLES).map(role).collect();
     let headings = ["Role", "Instances", "Image", "CPUs", "Memory", "GPUs", "Needs", "Command"];
-    let more = match plan.roles.len().saturating_sub(MAX_ROLES) {
-        0 => String::new(),
-        more => format!("<p class=\"none\">{more} more roles are not shown.</p>\n"),
-    };
+    let more = not_shown(plan.roles.len().saturating_sub(MAX_ROLES), "roles");
     format!("<h3>Roles</h3>\n{}{more}", table("Roles", &headings, &rows))
 }
 

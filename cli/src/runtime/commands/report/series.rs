@@ -45,7 +45,7 @@ impl Series {
         let samples = facts.samples.get(&task.task).map(Vec::as_slice).unwrap_or_default();
         let second = |time: Time| time.since(facts.begin()).as_secs_f64();
         let pieces = samples.chunk_by(|a, b| a.attempt == b.attempt).map(|attempt| {
-            let start = first_sample(facts, task, &attempt[0]);
+            let start = first_sample(task, &attempt[0]);
             match value {
                 Value::Rate(of) => rates(attempt, start.as_ref(), &second, *of),
                 Value::Level { of, peak } => levels(attempt, start.as_ref(), &second, (*of, *peak)),
@@ -146,9 +146,8 @@ fn levels(
 }
 
 /// A sample at the start of an attempt: nothing was used yet.
-fn first_sample(facts: &ReportData, task: &TaskStatus, sample: &Sample) -> Option<Sample> {
-    let attempts = facts.attempts(task);
-    let started = attempts.iter().find(|attempt| attempt.number == sample.attempt)?.started?;
+fn first_sample(task: &TaskStatus, sample: &Sample) -> Option<Sample> {
+    let started = task.attempts().find(|attempt| attempt.attempt == sample.attempt)?.started?;
     let zero = |value: Option<u64>| value.map(|_| 0);
     let mut first = Sample { time: started, ..sample.clone() };
     first.usage.cpu_usec = zero(first.usage.cpu_usec);

@@ -19,7 +19,7 @@ use super::super::sweep::{ComparedJob, Comparison};
 use super::axis_plot;
 use super::curves::{self, Curve};
 use super::data::MAX_HISTORY_BYTES;
-use super::html::{Cell, escape, format_backticks, moment, table};
+use super::html::{Cell, escape, format_backticks, moment, not_shown, table};
 use super::page::{color, foot, head};
 use crate::runtime::local_time::Zone;
 
@@ -154,13 +154,7 @@ fn jobs(comparison: &Comparison, data: &SweepData) -> String {
             cells
         })
         .collect();
-    let more = comparison.rows.len().saturating_sub(MAX_ROWS);
-    let more = if more > 0 {
-        format!("<p class=\"none\">{more} more jobs are not shown.</p>\n")
-    } else {
-        String::new()
-    };
-    table("Jobs", &headings, &rows) + &more
+    table("Jobs", &headings, &rows) + &not_shown(comparison.rows.len().saturating_sub(MAX_ROWS), "jobs")
 }
 
 /// The job, with a link to its report, or if there is none and it failed, to its last output.
@@ -261,11 +255,7 @@ fn failures(comparison: &Comparison) -> String {
             escape(&lines.join("\n")),
         );
     }
-    let more = failed.len().saturating_sub(MAX_FAILURES);
-    if more > 0 {
-        out += &format!("<p class=\"none\">{more} more failed jobs are not shown.</p>\n");
-    }
-    out
+    out + &not_shown(failed.len().saturating_sub(MAX_FAILURES), "failed jobs")
 }
 
 /// The last lines of the tasks of a job of which it is not known which one decided its end.

@@ -55,7 +55,7 @@ pub(super) fn tasks(facts: &ReportData, logs: &Selection<'_>) -> String {
 fn row(facts: &ReportData, task: &TaskStatus, metrics: &[&str], has_log: bool) -> Vec<Cell> {
     let used = TotalUsage::of(facts.samples.get(&task.task).map(Vec::as_slice).unwrap_or_default());
     let amount = |amount: Option<u64>| Cell::number(&amount.map(bytes).unwrap_or_default());
-    let ran = facts.attempts(task).last().and_then(|attempt| {
+    let ran = task.attempts().last().and_then(|attempt| {
         let end = attempt.ended.unwrap_or_else(|| facts.end());
         Some(format_run_time(end.since(attempt.started?)))
     });

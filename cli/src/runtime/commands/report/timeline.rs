@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-use jobc_place::task::TaskStatus;
+use jobc_place::task::{Attempt, TaskStatus};
 use jobc_place::time::Time;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::chart::{Scale, Unit, format_number, format_run_time};
-use super::data::{Attempt, ReportData};
+use super::data::ReportData;
 use super::figure::{cross, x_label};
 use super::html::{anchor, escape};
 use super::selection::{self, Selection};
@@ -88,7 +88,7 @@ fn row(facts: &ReportData, task: &TaskStatus, scale: &Scale, y: f64, has_log: bo
         );
     }
     let x = |time: Time| scale.position(time.since(facts.begin()).as_secs_f64());
-    for attempt in facts.attempts(task) {
+    for (attempt, seen) in facts.attempts(task) {
         let end = attempt.ended.unwrap_or_else(|| facts.end());
         let title = escape(&describe_attempt(&name, &attempt, end));
         let mut bar = |from: f64, to: f64, class: &str, top: f64, height: f64| {
@@ -102,7 +102,7 @@ fn row(facts: &ReportData, task: &TaskStatus, scale: &Scale, y: f64, has_log: bo
                 format_number(height)
             );
         };
-        if let Some(created) = attempt.created {
+        if let Some(created) = seen.created {
             bar(x(created), x(attempt.started.unwrap_or(end)), "held", 7.0, 3.0);
         }
         let Some(started) = attempt.started else { continue };
@@ -114,7 +114,7 @@ fn row(facts: &ReportData, task: &TaskStatus, scale: &Scale, y: f64, has_log: bo
             "runs" => open_end(at, top),
             _ => String::new(),
         };
-        if let Some(ready) = attempt.ready {
+        if let Some(ready) = seen.ready {
             let at = format_number(x(ready));
             out += &format!(
                 "<line x1=\"{at}\" x2=\"{at}\" y1=\"{}\" y2=\"{}\" class=\"ready\"/>",
@@ -133,8 +133,8 @@ fn open_end(x: f64, top: f64) -> String {
 }
 
 /// The color of an attempt's bar.
-fn class(facts: &ReportData, task: &TaskStatus, attempt: &Attempt<'_>) -> &'static str {
-    let is_last = attempt.number == task.attempt;
+fn class(facts: &ReportData, task: &TaskStatus, attempt: &Attempt) -> &'static str {
+    let is_last = attempt.attempt == task.attempt;
     match attempt.exit_code {
         Some(0) => "good",
         Some(_) if is_last && task.state == jobc_place::task::TaskState::Stopped => "still",
@@ -144,10 +144,10 @@ fn class(facts: &ReportData, task: &TaskStatus, attempt: &Attempt<'_>) -> &'stat
     }
 }
 
-fn describe_attempt(name: &str, attempt: &Attempt<'_>, end: Time) -> String {
+fn describe_attempt(name: &str, attempt: &Attempt, end: Time) -> String {
     let took = attempt.started.map_or(Duration::ZERO, |started| end.since(started));
-    let mut words = format!("{name}, attempt {}: {}", attempt.number, format_run_time(took));
-    if let Some(end) = jobc_place::exit_text::describe(attempt.exit_code, attempt.signal, attempt.reason) {
+    let mut words = format!("{name}, attempt {}: {}", attempt.attempt, format_run_time(took));
+    if let Some(end) = attempt.end_text() {
         words += &format!(", {end}");
     }
     words

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use jobc_place::event::Event;
 use jobc_place::job::JobDetail;
 use jobc_place::state::JobState;
-use jobc_place::task::TaskStatus;
+use jobc_place::task::{Attempt, TaskStatus};
 use jobc_place::time::Time;
 use jobc_schema::digest::Digest;
 use serde_json::{Value, json};
@@ -107,40 +107,31 @@ fn phases(events: &[Event], submitted: Time, started: Option<Time>, end: Time) -
 /// The attempts of a task that were started.
 fn attempts(task: &TaskStatus, job_end: Time) -> Vec<Span> {
     let name = task.task.to_string();
-    let of = |number: u32, started: Time, ended: Option<Time>, code: Option<u8>, why: Option<&String>| {
+    let of = |attempt: Attempt| {
         let mut attributes = vec![
             text("jobc.task", &name),
             text("jobc.role", &task.task.role),
             integer("jobc.instance", task.task.index.into()),
-            integer("jobc.attempt", number.into()),
+            integer("jobc.attempt", attempt.attempt.into()),
         ];
-        attributes.extend(code.map(|code| integer("process.exit.code", code.into())));
+        attributes.extend(attempt.exit_code.map(|code| integer("process.exit.code", code.into())));
         attributes.extend(task.node.iter().map(|node| text("host.name", node)));
-        let status = match code {
+        let status = match attempt.exit_code {
             None => Status::Unset,
             Some(0) => Status::Ok,
-            Some(code) => Status::Error(why.cloned().unwrap_or_else(|| format!("exit code {code}"))),
+            Some(code) => Status::Error(attempt.reason.unwrap_or_else(|| format!("exit code {code}"))),
         };
-        Span {
+        Some(Span {
             name: name.clone(),
-            key: format!("{name}/{number}"),
-            start: started,
-            end: ended.unwrap_or(job_end),
+            key: format!("{name}/{}", attempt.attempt),
+            start: attempt.started?,
+            end: attempt.ended.unwrap_or(job_end),
             attributes,
             events: vec![],
             status,
-        }
+        })
     };
-    let mut found = vec![];
-    for one in &task.earlier {
-        if let Some(started) = one.started {
-            found.push(of(one.attempt, started, one.ended, one.exit_code, one.reason.as_ref()));
-        }
-    }
-    if let Some(started) = task.started {
-        found.push(of(task.attempt, started, task.ended, task.exit_code, task.reason.as_ref()));
-    }
-    found
+    task.attempts().filter_map(of).collect()
 }
 
 fn span(trace: &str, parent: Option<&str>, span: Span) -> Value {
@@ -190,7 +181,6 @@ fn integer(key: &str, value: u64) -> Value {
 mod tests {
     use super::*;
     use jobc_place::job::JobSummary;
-    use jobc_place::task::Attempt;
 
     #[test]
     fn attempts_are_spans_below_their_job() {

@@ -25,7 +25,7 @@ use jobc_container::state::store::Store;
 use jobc_job::admission::limits::Limits;
 use jobc_job::allocate::{Allocation, AllocationRequest, Devices, mpi};
 use jobc_oci::wait_and_delete;
-use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result};
 use jobc_sys::signals::Signals;
 
 use crate::runtime::args::run::RunArgs;
@@ -166,8 +166,5 @@ fn write_config(bundle: &Bundle) -> Result<()> {
         std::fs::create_dir(&bundle.dir)?;
         std::fs::write(bundle.dir.join("config.json"), &bundle.text)
     };
-    write().map_err(|error| {
-        let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-        Error::system(format!("write the bundle's copy to `{}`", bundle.dir.display()), errno)
-    })
+    write().at_path("write the bundle's copy to", &bundle.dir)
 }

@@ -4,15 +4,16 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::os::fd::AsFd as _;
 use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::plan;
 use jobc_compiler::diagnostic::Sink;
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::readable;
 use jobc_sys::signals::{Sender, Signal, Signals};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 
 use super::job::job_args;
 use crate::args::JobArgs;
@@ -51,11 +52,7 @@ pub(super) fn run(args: &RunArgs, path: Option<&Utf8Path>) -> Result<u8> {
 fn run_once(files: &WatchedFiles, signals: &Signals) -> Result<Utf8PathBuf> {
     let mut child = Some(start()?);
     loop {
-        let interval = Timespec { tv_sec: 0, tv_nsec: watch::INTERVAL.subsec_nanos().into() };
-        match poll(&mut [PollFd::new(signals, PollFlags::IN)], Some(&interval)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(Error::system("wait for signals", errno)),
-        }
+        wait_for_signals(signals, watch::INTERVAL)?;
         while let Some((signal, sender)) = signals.next_with_sender() {
             if !signal.ends_by_default() {
                 continue;
@@ -87,36 +84,29 @@ fn run_once(files: &WatchedFiles, signals: &Signals) -> Result<Utf8PathBuf> {
     }
 }
 
+fn wait_for_signals(signals: &Signals, longest: Duration) -> Result<()> {
+    let waited = readable::wait(&[signals.as_fd()], Some(longest));
+    waited.map(drop).map_err(|errno| Error::system("wait for signals", errno))
+}
+
 /// Starts this program with the same arguments, without `--watch`.
 fn start() -> Result<Child> {
-    let system = |error: &std::io::Error| {
-        Error::system("start `jobc run`", Errno::from_io_error(error).unwrap_or(Errno::IO))
-    };
-    let program = std::env::current_exe().map_err(|error| system(&error))?;
+    let failed = |error: std::io::Error| Error::io("start `jobc run`", &error);
+    let program = std::env::current_exe().map_err(failed)?;
     let mut options: Vec<OsString> = std::env::args_os().skip(1).collect();
     let command = options.iter().position(|word| word == "--").map(|at| options.split_off(at));
     options.retain(|word| word != "--watch");
-    Command::new(program)
-        .args(options)
-        .args(command.unwrap_or_default())
-        .spawn()
-        .map_err(|error| system(&error))
+    Command::new(program).args(options).args(command.unwrap_or_default()).spawn().map_err(failed)
 }
 
 fn try_wait(child: &mut Child) -> Result<Option<ExitStatus>> {
-    child.try_wait().map_err(|error| {
-        Error::system("wait for `jobc run`", Errno::from_io_error(&error).unwrap_or(Errno::IO))
-    })
+    child.try_wait().map_err(|error| Error::io("wait for `jobc run`", &error))
 }
 
 /// Waits for the end of a run, and forwards further signals: at the third, the runtime kills what is left.
 fn wait(child: &mut Child, signals: &Signals) -> Result<()> {
     while try_wait(child)?.is_none() {
-        let interval = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-        match poll(&mut [PollFd::new(signals, PollFlags::IN)], Some(&interval)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(Error::system("wait for signals", errno)),
-        }
+        wait_for_signals(signals, Duration::from_millis(20))?;
         while let Some((signal, sender)) = signals.next_with_sender() {
             if sender == Sender::Process {
                 signal.send_to(child.id())?;

@@ -169,8 +169,7 @@ impl View {
         let count = filtered.len();
         for row in filtered {
             let [job, task, rest @ ..] = row.cells();
-            let mut cells = [job, task, row.usage.state.as_str().to_owned()].into_iter().chain(rest);
-            table.row(std::array::from_fn(|_| cells.next().unwrap_or_default()));
+            table.row([job, task, row.usage.state.as_str().to_owned()].into_iter().chain(rest));
         }
         let text = table.render(Some(columns));
         let mut rows = text.lines();

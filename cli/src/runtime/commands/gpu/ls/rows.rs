@@ -10,7 +10,7 @@ use crate::table::Table;
 const PLACEHOLDER: &str = "-";
 
 /// The columns that identify cards.
-pub(super) fn short(inventory: &Inventory, leases: &[Lease]) -> Table<8> {
+pub(super) fn short(inventory: &Inventory, leases: &[Lease]) -> Table {
     let mut table = Table::new(["GPU", "UUID", "NAME", "MEMORY", "CC", "NUMA", "JOBS", "PROCESSES"]);
     for gpu in &inventory.gpus {
         table.row([
@@ -34,7 +34,7 @@ pub(super) fn short(inventory: &Inventory, leases: &[Lease]) -> Table<8> {
 }
 
 /// All columns.
-pub(super) fn wide(inventory: &Inventory, leases: &[Lease]) -> Table<18> {
+pub(super) fn wide(inventory: &Inventory, leases: &[Lease]) -> Table {
     let mut table = Table::new([
         "GPU",
         "UUID",

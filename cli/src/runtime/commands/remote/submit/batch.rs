@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use camino::Utf8Path;
 use jobc_compiler::compile::Output;
@@ -12,6 +12,7 @@ use jobc_remote::host::ImageLayout;
 use jobc_remote::identity::Identity;
 use jobc_remote::place::{RemotePlace, Submission, SubmitError};
 use jobc_sys::error::{Error, Kind};
+use jobc_sys::parallel::lock;
 
 use super::runs::Run;
 use super::step::{End, Step, each};
@@ -200,7 +201,7 @@ impl<'a> Order<'a> {
     }
 
     fn settle(&self, index: usize, is_there: bool) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.settled[index] = Some(is_there);
         state.created += usize::from(is_there);
         drop(state);
@@ -209,7 +210,7 @@ impl<'a> Order<'a> {
 
     /// Shows the jobs whose predecessors are all settled.
     fn show(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while let Some(Some(is_there)) = state.settled.get(state.next).copied() {
             if is_there {
                 (self.show)(state.next);
@@ -219,10 +220,6 @@ impl<'a> Order<'a> {
     }
 
     fn created(&self) -> usize {
-        self.lock().created
-    }
-
-    fn lock(&self) -> MutexGuard<'_, OrderState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state).created
     }
 }

@@ -224,7 +224,7 @@ pub(super) fn look_up(jobs: &[JobPlan], targets: Option<&Utf8Path>) -> (Pins, Ve
     for (reference, (job, _)) in built_images(jobs) {
         let Some(name) = name_in_registry(job, reference) else { continue };
         let mut push = |is_warning: bool, message: String, help: Option<String>| {
-            problems.push((reference.to_owned(), Problem { is_warning, message, place: None, help }));
+            problems.push((reference.to_owned(), Problem { help, ..Problem::new(is_warning, message) }));
         };
         match resolve(&name) {
             Ok(Some(digest)) => {

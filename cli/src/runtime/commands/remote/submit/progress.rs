@@ -1,10 +1,11 @@
 //! The progress of a submission of many jobs: a line on a terminal that is redrawn, and lines now and then in a pipe.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::terminal;
+use jobc_sys::parallel::lock;
 
 /// Minimum interval between two drawings on a terminal.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
@@ -35,7 +36,7 @@ impl Progress {
 
     /// Counts a job.
     pub(super) fn advance(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.count += 1;
         let interval = if self.is_terminal { REDRAW_INTERVAL } else { LINE_INTERVAL };
         if self.total > 1 && state.last.elapsed() >= interval {
@@ -57,7 +58,7 @@ impl Progress {
 
     /// Lets something else print instead of the line.
     pub(super) fn around(&self, print: impl FnOnce()) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.erase();
         print();
     }
@@ -69,17 +70,13 @@ impl Progress {
 
     /// Removes the line. Returns whether all jobs are done.
     pub(super) fn finish(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.erase();
         state.count == self.total
     }
 
     fn line(&self, count: usize) -> String {
         format!("jobc: {} {count} of {}", self.done, self.total)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

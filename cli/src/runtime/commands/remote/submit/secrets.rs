@@ -11,7 +11,7 @@ use jobc_remote::built::BuiltDirectory;
 use jobc_remote::identity::Identity;
 use jobc_remote::place::JobSecrets;
 use jobc_schema::plan::SecretPlan;
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result};
 
 /// The values that the tasks of a job and its registries need.
 pub(super) fn of(built: &BuiltDirectory, directory: &Path) -> Result<JobSecrets> {
@@ -43,7 +43,7 @@ fn ssh_keys() -> Result<BTreeMap<String, Secret>> {
     let directory = std::env::temp_dir().join(name);
     std::os::unix::fs::DirBuilderExt::mode(&mut fs::DirBuilder::new(), 0o700)
         .create(&directory)
-        .map_err(|error| file_error("create", &directory, &error))?;
+        .at_path("create", &directory)?;
     let keys = generate(&directory.join("id_ed25519"));
     let _ = fs::remove_dir_all(&directory);
     keys
@@ -62,8 +62,7 @@ fn generate(key: &Path) -> Result<BTreeMap<String, Secret>> {
     if !output.status.success() {
         return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
     }
-    let read =
-        |path: &Path| fs::read(path).map(Secret::new).map_err(|error| file_error("read", path, &error));
+    let read = |path: &Path| fs::read(path).map(Secret::new).at_path("read", path);
     Ok(BTreeMap::from([
         ("id_ed25519".to_owned(), read(key)?),
         ("authorized_keys".to_owned(), read(&key.with_extension("pub"))?),

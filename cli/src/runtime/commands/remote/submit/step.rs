@@ -1,15 +1,16 @@
 //! One step of a submission over all jobs: several at a time, with progress, until an error or a signal ends it.
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use jobc_remote::place::Problem;
+use jobc_sys::parallel::{self, lock};
 use jobc_sys::signals::{Signal, Signals};
 
 use super::problems;
 use super::progress::Progress;
-use crate::runtime::commands::jobs::{Failure, Result};
+use crate::runtime::commands::jobs::Result;
 use crate::runtime::interruptible::{self, exit_by_signal};
 
 /// Jobs that are checked or created concurrently. API servers allow each user a limited number of concurrent requests,
@@ -53,10 +54,12 @@ pub(super) fn each(
         shown: Mutex::default(),
     };
     let mut ended_by = None;
-    let all = || {
-        for_each(jobs, &stopped, &|index| {
-            work(index, &step)?;
-            step.progress.advance();
+    let all = || -> Result<()> {
+        parallel::for_each(jobs, MAX_CONCURRENT, |index, _| {
+            if !stopped.load(Ordering::Relaxed) {
+                work(*index, &step)?;
+                step.progress.advance();
+            }
             Ok(())
         })
     };
@@ -79,7 +82,7 @@ pub(super) fn each(
 impl Step<'_> {
     /// Prints the problems of a job, unless they were printed for another one.
     pub(super) fn report(&self, found: &[Problem]) {
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = lock(&self.shown);
         for problem in found {
             let text = problems::text(problem);
             if shown.insert(text.clone()) {
@@ -91,55 +94,5 @@ impl Step<'_> {
         {
             self.stopped.store(true, Ordering::Relaxed);
         }
-    }
-}
-
-/// Works on several items at a time. The first error ends it; those under way are completed.
-fn for_each(
-    items: &[usize],
-    stopped: &AtomicBool,
-    work: &(dyn Fn(usize) -> Result<()> + Sync),
-) -> Result<()> {
-    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None::<Failure>));
-    let one = || {
-        while !stopped.load(Ordering::Relaxed)
-            && let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed))
-        {
-            if let Err(error) = work(*item) {
-                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                stopped.store(true, Ordering::Relaxed);
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..MAX_CONCURRENT.min(items.len()) {
-            scope.spawn(one);
-        }
-    });
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use jobc_sys::error::{Error, Kind};
-
-    #[test]
-    fn an_error_ends_the_work_on_the_others() {
-        let items: Vec<usize> = (0..1000).collect();
-        let done = AtomicUsize::new(0);
-        let stopped = AtomicBool::new(false);
-        for_each(&items, &stopped, &|_| {
-            done.fetch_add(1, Ordering::Relaxed);
-            Ok(())
-        })
-        .map_err(|error| error.message())
-        .unwrap();
-        assert_eq!(done.load(Ordering::Relaxed), 1000);
-        let result = for_each(&items, &stopped, &|item| {
-            if item == 3 { Err(Error::new(Kind::System, "three").into()) } else { Ok(()) }
-        });
-        assert_eq!(result.unwrap_err().message(), "three");
-        assert!(stopped.load(Ordering::Relaxed));
     }
 }

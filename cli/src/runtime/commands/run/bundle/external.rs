@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -16,9 +16,9 @@ use jobc_doctor::runtimes::how_to_get;
 use jobc_job::allocate::Allocation;
 use jobc_schema::shell;
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::readable;
 use jobc_sys::run_with_timeout;
 use jobc_sys::signals::{Sender, Signal, Signals};
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags};
 
 /// A runtime by its name or path, and where it keeps the state of its containers.
@@ -115,12 +115,7 @@ impl ExternalRuntime {
             .map_err(machine)?;
         let mut insistence = TerminationSignals::default();
         loop {
-            let mut polled = [PollFd::new(signals, PollFlags::IN), PollFd::new(&pidfd, PollFlags::IN)];
-            match poll(&mut polled, None) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => return Err(machine(errno)),
-            }
-            let gone = !polled[1].revents().is_empty();
+            let gone = readable::wait(&[signals.as_fd(), pidfd.as_fd()], None).map_err(machine)?[1];
             while let Some((signal, sender)) = signals.next_with_sender() {
                 if insistence.exceeds_limit(signal) {
                     self.kill(id, &pidfd)?;
@@ -147,8 +142,7 @@ impl ExternalRuntime {
 
     fn execute_error(&self, error: &std::io::Error) -> Error {
         let name = self.name.to_string_lossy();
-        let errno = rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO);
-        let failed = Error::system(format!("execute the runtime `{name}`"), errno);
+        let failed = Error::io(format!("execute the runtime `{name}`"), error);
         if error.kind() != ErrorKind::NotFound {
             return failed;
         }

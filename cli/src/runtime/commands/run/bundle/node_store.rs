@@ -4,7 +4,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result};
 
 /// File systems whose files are memory: tmpfs and ramfs (statfs(2)).
 const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
@@ -21,12 +21,8 @@ pub(super) fn of_step() -> Result<Option<PathBuf>> {
     let parent = std::env::var_os("TMPDIR").map_or_else(|| usual(is_memory), PathBuf::from);
     let uid = rustix::process::geteuid().as_raw();
     let path = parent.join(format!("jobc-{uid}"));
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&path)
-        .map_err(|error| file_error("create the directory", &path, &error))?;
-    let status = std::fs::symlink_metadata(&path).map_err(|error| file_error("read", &path, &error))?;
+    DirBuilder::new().recursive(true).mode(0o700).create(&path).at_path("create the directory", &path)?;
+    let status = std::fs::symlink_metadata(&path).at_path("read", &path)?;
     if !status.is_dir() || status.uid() != uid {
         let message = format!("the directory `{}` belongs to another user", path.display());
         return Err(Error::new(Kind::State, message).help("write another one as `slurm.store` of the target"));

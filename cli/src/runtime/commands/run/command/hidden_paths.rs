@@ -1,10 +1,12 @@
 //! Paths of a command that exist on this host, and not for the command, if it has its own /tmp.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use camino::Utf8Path;
 use jobc_job::host_environment::Caller;
 
+use crate::input::normalize;
 use crate::runtime::args::run::RunArgs;
 use crate::table::escape_control;
 
@@ -39,22 +41,11 @@ pub(super) fn note(args: &RunArgs, caller: &Caller, exists: impl Fn(&Path) -> bo
     let words = args.command.command.iter();
     // An option has its path after an equals sign.
     let words = words.map(|word| word.split_once('=').map_or(word.as_str(), |(_, value)| value));
-    let path = words.map(|word| normalize(&directory.join(word))).find(is_hidden)?;
+    let directory = Utf8Path::from_path(directory)?;
+    let path = words.map(|word| normalize(&directory.join(word)).into_std_path_buf()).find(is_hidden)?;
     let mount = if path.parent() == Some(Path::new(HIDDEN)) { path.as_path() } else { path.parent()? };
     let (path, mount) = (escape_control(&path.display().to_string()), mount.display());
     Some(format!(
         "jobc: note: the command does not see `{path}`: it has its own {HIDDEN}; to mount it, add `-v {mount}:{mount}:ro` before `--`\n"
     ))
-}
-
-/// A path without `.` and `..`.
-fn normalize(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut normal, part| {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => drop(normal.pop()),
-            part => normal.push(part),
-        }
-        normal
-    })
 }

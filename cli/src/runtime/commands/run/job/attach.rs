@@ -13,8 +13,8 @@ use jobc_job::supervisor::start::StartedSupervisor;
 use jobc_job::unmet;
 use jobc_place::state::JobState;
 use jobc_sys::error::{Error, Result};
+use jobc_sys::readable;
 use jobc_sys::signals::{Signal, Signals};
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};
 
@@ -122,7 +122,9 @@ pub(super) fn attach(
             let others: Vec<BorrowedFd<'_>> = std::iter::once(signals.as_fd()).chain(running).collect();
             match &mut shown {
                 Some(follower) => or_exit(follower.wait(&others, POLL_INTERVAL)),
-                None => sleep(&others)?,
+                None => {
+                    readable::wait(&others, None).map_err(|errno| Error::system("wait for a job", errno))?
+                }
             }
         };
         if let Some(follower) = &mut shown {
@@ -169,17 +171,6 @@ pub(super) fn attach(
         table.hide(follower);
     }
     Ok(records.into_iter().flatten().collect())
-}
-
-/// Sleeps until one of these file descriptors is readable; returns which are.
-fn sleep(others: &[BorrowedFd<'_>]) -> Result<Vec<bool>> {
-    let mut polled: Vec<PollFd<'_>> =
-        others.iter().map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN)).collect();
-    match poll(&mut polled, None) {
-        Ok(_) | Err(Errno::INTR) => {}
-        Err(errno) => return Err(Error::system("wait for a job", errno)),
-    }
-    Ok(polled.iter().map(|polled| !polled.revents().is_empty()).collect())
 }
 
 /// What the user has requested so far.

@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Artifact;
 use jobc_compiler::source::Sources;
 use jobc_job::admission::ledger::PortReservation;
@@ -14,7 +14,7 @@ use jobc_schema::plan::{JobPlan, VolumeSource};
 use jobc_sys::error::{Error, Kind, Result};
 use serde_json::Value;
 
-use crate::input::{find_targets, reason};
+use crate::input::{find_targets, normalize, reason};
 use crate::output::list;
 use crate::runtime::args::run::{RunArgs, UnenforcedLimits};
 use crate::runtime::signatures;
@@ -190,17 +190,4 @@ fn job_directory(plan: &JobPlan, directory: &Utf8Path) -> Result<Utf8PathBuf> {
         Some(base) if base.ends_with('/') => normalize(Utf8Path::new(base)),
         _ => directory.to_owned(),
     })
-}
-
-/// An absolute path without `.` and `..`, lexically; links were resolved before.
-fn normalize(path: &Utf8Path) -> Utf8PathBuf {
-    let mut out = Utf8PathBuf::new();
-    for part in path.components() {
-        match part {
-            Utf8Component::CurDir => {}
-            Utf8Component::ParentDir => drop(out.pop()),
-            part => out.push(part),
-        }
-    }
-    out
 }

@@ -20,7 +20,7 @@ use jobc_sys::error::{Error, Kind, Result};
 
 use super::built_plan::{BuiltJob, BuiltPlan};
 use super::resume::Numbers;
-use crate::args::{FormatArg, JobArgs, SelectionArgs};
+use crate::args::{FormatArg, JobArgs};
 use crate::input::{Input, InputError, STDIN, find_targets};
 use crate::outcome::Outcome;
 use crate::report;
@@ -121,7 +121,6 @@ pub(super) fn compile(
 /// The arguments of the compiler among those of `jobc run`.
 pub(in super::super) fn job_args(args: &RunArgs, path: Option<Utf8PathBuf>) -> JobArgs {
     JobArgs {
-        selection: SelectionArgs::default(),
         job: path,
         set: args.set.clone(),
         params: args.params.clone(),
@@ -131,7 +130,7 @@ pub(in super::super) fn job_args(args: &RunArgs, path: Option<Utf8PathBuf>) -> J
         targets: args.targets.clone(),
         allow_lossy: args.allow_lossy,
         locked: args.locked,
-        gpu_injection: None,
+        ..JobArgs::default()
     }
 }
 

@@ -7,16 +7,15 @@ use jobc_job::event::{self, Event, Kind};
 use jobc_job::record::Record;
 use jobc_place::exit_code::NOT_STARTED;
 use jobc_sys::error::{Error, Result};
+use jobc_sys::readable;
 use jobc_sys::signals::Signals;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 
 use super::attach::RunningJob;
 use crate::runtime::commands::follow::job_end::JobEnd;
 use crate::runtime::commands::jobs::Jobs;
 
 /// How often to check for events.
-const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Maximum time to wait for all jobs together: unpacking an image can take long.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,23 +42,16 @@ pub(super) fn wait_for_start(all: &Jobs, jobs: &mut [RunningJob], signals: &Sign
 fn refusal(all: &Jobs, job: &mut RunningJob, signals: &Signals, deadline: Instant) -> Result<Option<Record>> {
     let mut events = event::Reader::new(&job.directory);
     loop {
-        let (is_interrupted, has_ended) = {
-            let fds = [signals.as_fd(), job.pidfd()];
-            let mut polled = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            match poll(&mut polled, Some(&POLL_INTERVAL)) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(Error::system("wait for the start of a job", errno)),
-            }
-            (!polled[0].revents().is_empty(), !polled[1].revents().is_empty())
-        };
-        if has_ended {
+        let ready = readable::wait(&[signals.as_fd(), job.pidfd()], Some(POLL_INTERVAL))
+            .map_err(|errno| Error::system("wait for the start of a job", errno))?;
+        if ready[1] {
             let record = job.handle_exit(all)?;
             let is_refused =
                 |record: &Record| record.end.as_ref().is_some_and(|end| end.exit_code == NOT_STARTED);
             return Ok(record.filter(is_refused));
         }
         let is_accepted = events.read().unwrap_or_default().iter().any(is_acceptance);
-        if is_interrupted || is_accepted || Instant::now() >= deadline {
+        if ready[0] || is_accepted || Instant::now() >= deadline {
             return Ok(None);
         }
     }

@@ -7,7 +7,7 @@ use jobc_job::sweep::Sweep;
 use jobc_place::job_ref::JobRef;
 use jobc_schema::Plan;
 use jobc_schema::plan::JobPlan;
-use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::error::{AtPath as _, Error, Kind, Result};
 use jobc_sys::id::JobId;
 use serde_json::Value;
 
@@ -79,7 +79,7 @@ impl EarlierRun {
     /// Prints what is different between its plan and the jobs that are run now.
     pub(super) fn show_changes(&self, built: &BuiltPlan) -> Result<()> {
         let path = self.directory.plan_file();
-        let text = std::fs::read(&path).map_err(|error| file_error("read", &path, &error))?;
+        let text = std::fs::read(&path).at_path("read", &path)?;
         let failed = |error: serde_json::Error| {
             Error::new(Kind::State, format!("`{}` is not the plan of a job: {error}", path.display()))
         };

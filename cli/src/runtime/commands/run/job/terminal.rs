@@ -18,17 +18,15 @@ const POLL_INTERVAL_MS: u32 = 250;
 
 /// Both ends of the socket that transfers the master of the terminal: ours, and the supervisor's.
 pub(super) fn socket_pair() -> Result<(OwnedFd, OwnedFd)> {
-    let (ours, theirs) = UnixStream::pair().map_err(|error| {
-        Error::system("make a socket for the terminal", Errno::from_io_error(&error).unwrap_or(Errno::IO))
-    })?;
+    let pair = UnixStream::pair();
+    let (ours, theirs) = pair.map_err(|error| Error::io("make a socket for the terminal", &error))?;
     Ok((ours.into(), theirs.into()))
 }
 
 /// Our standard input, for the task that reads it itself.
 pub(super) fn own_stdin() -> Result<OwnedFd> {
-    rustix::stdio::stdin().try_clone_to_owned().map_err(|error| {
-        Error::system("pass the standard input on", Errno::from_io_error(&error).unwrap_or(Errno::IO))
-    })
+    let stdin = rustix::stdio::stdin().try_clone_to_owned();
+    stdin.map_err(|error| Error::io("pass the standard input on", &error))
 }
 
 /// Relays between our terminal and the task's, from its start to its end, or to that of the job.
