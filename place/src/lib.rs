@@ -5,6 +5,7 @@
 
 pub mod capacity;
 pub mod change;
+pub mod energy;
 pub mod event;
 pub mod exec;
 pub mod exit_code;

@@ -8,6 +8,7 @@ use jobc_sys::process::Process;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::energy::EnergyUse;
 use crate::exit_text;
 use crate::time::Time;
 use crate::verdict::{Facts, Judgment, NodeFault, judge};
@@ -77,6 +78,9 @@ pub struct TaskStatus {
     /// The verdict on this attempt, once it has ended by itself or jobc has ended it for a fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Judgment>,
+    /// The energy that this attempt used, once it has ended and where something counts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy: Option<EnergyUse>,
     /// Attempts that ended before this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Attempt>,
@@ -105,6 +109,9 @@ pub struct Attempt {
     /// The verdict on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Judgment>,
+    /// The energy that it used, where something counted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy: Option<EnergyUse>,
 }
 
 /// Where a task is in its life.
@@ -229,6 +236,7 @@ impl TaskStatus {
             signal: self.signal.clone(),
             reason: self.reason.clone(),
             verdict: self.verdict.clone(),
+            energy: self.energy,
         }
     }
 

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::energy::EnergyUse;
 use crate::task::TaskState;
 use crate::time::Time;
 
@@ -58,6 +59,9 @@ pub struct TaskUsage {
     /// The GPUs that it uses; empty if it has none, or their use is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpu: Vec<GpuUse>,
+    /// The energy that it has used, where something counts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy: Option<EnergyUse>,
     /// What else the place measures, for programs.
     #[serde(flatten)]
     pub more: Map<String, Value>,

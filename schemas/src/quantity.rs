@@ -1,6 +1,7 @@
 //! Memory and CPU quantities: written with a unit, kept exactly.
 
 mod display;
+mod energy;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,6 +11,7 @@ use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use display::{Amount, Measurement};
+pub use energy::Energy;
 
 /// Suffix and factor, longest suffix first; spec "Principles" 2.
 const UNITS: &[(&str, u64)] = &[

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ListedJob;
+use crate::energy::EnergyTotal;
 use crate::job::JobSummary;
 use crate::time::Time;
 
@@ -25,6 +26,9 @@ pub struct JobUsage {
     pub gpu_seconds: u64,
     /// Seconds of CPU time, over all attempts.
     pub cpu_seconds: u64,
+    /// The energy of all attempts, as far as it is known.
+    #[serde(default)]
+    pub energy: EnergyTotal,
     /// Its roles; the combinations of a role's matrix are one role.
     pub roles: Vec<RoleUsage>,
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
+use jobc_place::energy::EnergyUse;
 use jobc_place::output::history::{JobUsage, RoleUsage, TaskLimits, Used};
 use jobc_place::task::TaskStatus;
 use jobc_place::time::Time;
@@ -78,19 +79,22 @@ fn of_samples(record: &Record, samples: &[Sample], now: Time) -> JobUsage {
             memory_bytes: usage.asked.memory_bytes.max(limit("memory_bytes")),
             gpus: usage.asked.gpus.max(task.gpus.len() as u64),
         };
-        for (number, started, ended) in attempts(task) {
+        for (number, started, ended, kept) in attempts(task) {
             usage.attempts += 1;
             let until = ended.or(record.ended).unwrap_or(now);
             gpu_millis += task.gpus.len() as u128 * until.since(started).as_millis();
             let mut attempt = AttemptUsage::default();
             let mut last_usec = 0;
             let mut last_mean = None;
+            let mut energy = kept;
             for sample in measured.get(&(&task.task, number)).into_iter().flatten() {
                 attempt.add(sample, Some(started));
+                energy = sample.energy.or(energy);
                 last_usec = sample.usage.cpu_usec.unwrap_or(last_usec);
                 last_mean = mean(sample, Some(started)).or(last_mean);
             }
             cpu_usec = cpu_usec.saturating_add(last_usec);
+            job.energy.add(!task.gpus.is_empty(), kept.or(energy));
             let used = &mut usage.used;
             *used = Used {
                 cpu_millis_peak: used.cpu_millis_peak.max(attempt.cpu_peak),
@@ -115,11 +119,11 @@ fn of_samples(record: &Record, samples: &[Sample], now: Time) -> JobUsage {
     job
 }
 
-/// The number, start and end of each attempt that was started.
-fn attempts(task: &TaskStatus) -> impl Iterator<Item = (u32, Time, Option<Time>)> {
+/// The number, start, end and energy of each attempt that was started.
+fn attempts(task: &TaskStatus) -> impl Iterator<Item = (u32, Time, Option<Time>, Option<EnergyUse>)> {
     let earlier =
-        task.earlier.iter().filter_map(|one| Some((one.attempt, one.started?, one.ended.or(one.started))));
-    earlier.chain(task.started.map(|started| (task.attempt, started, task.ended)))
+        task.earlier.iter().filter_map(|one| Some((one.attempt, one.started?, one.ended.or(one.started), one.energy)));
+    earlier.chain(task.started.map(|started| (task.attempt, started, task.ended, task.energy)))
 }
 
 #[cfg(test)]
@@ -162,6 +166,7 @@ mod tests {
             attempt,
             usage: Usage { cpu_usec: Some(cpu_usec), memory: Some(memory), ..Usage::default() },
             gpu: vec![gpu],
+            energy: None,
             from_processes: false,
             last: false,
         }
@@ -179,19 +184,24 @@ mod tests {
             signal: None,
             reason: None,
             verdict: None,
+            energy: None,
         }];
+        let used = |gpu| Some(EnergyUse { gpu_millijoules: Some(gpu), ..EnergyUse::default() });
+        first.earlier[0].energy = used(7_000);
         let record = record(vec![first, task("w-1", 1, 1000, 11_000)]);
         let samples = [
             sample("w-0", 1, 2000, 1_000_000, 8 << 30, 10),
             sample("w-0", 1, 4000, 5_000_000, 9 << 30, 90),
             // A rate over 10 ms would be anything.
             sample("w-0", 1, 4010, 5_100_000, 7 << 30, 80),
-            sample("w-0", 2, 21_000, 500_000, 1 << 30, 20),
+            Sample { energy: used(3_000), ..sample("w-0", 2, 21_000, 500_000, 1 << 30, 20) },
             sample("w-1", 1, 2000, 100_000, 2 << 30, 0),
         ];
         let usage = of_samples(&record, &samples, Time::from_millis(99_000));
         assert_eq!(usage.gpu_seconds, 2 * 30);
         assert_eq!(usage.cpu_seconds, 5);
+        // The second attempt still runs, and nothing is known of the other task.
+        assert_eq!((usage.energy.gpu_millijoules, usage.energy.incomplete), (Some(10_000), true));
         let [role] = &usage.roles[..] else { panic!("{usage:?}") };
         assert_eq!((role.role.as_str(), role.tasks, role.attempts), ("w", 2, 3));
         assert_eq!(role.asked, TaskLimits { cpu_millis: Some(4000), memory_bytes: Some(64 << 30), gpus: 2 });

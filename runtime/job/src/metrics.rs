@@ -1,10 +1,11 @@
 //! The resource usage of running tasks: read from their cgroups, or from their processes without one, and from the
-//! driver for GPUs.
+//! driver for GPUs; their energy from counters.
 //!
 //! A [`Sampler`] is part of a job's supervisor. It reads the kernel's counters once a second, or less often if that
 //! would cost more than a thousandth of a CPU, and appends what has changed to `samples.jsonl`, a [`Sample`] a line.
 //! That file stays small: the longer a job runs, the further apart are the samples that are kept ([`SampleFile`]).
 
+mod energy;
 mod faults;
 mod gpu;
 mod live;

@@ -124,10 +124,10 @@ fn require_names(args: &HistoryArgs, known: impl Iterator<Item = (String, String
 
 fn table(entries: &[Entry], now: Time) -> Table {
     let user = entries.iter().any(|one| one.summary.user.is_some()).then_some("USER");
-    let headings = ["JOB", "STATE"].into_iter().chain(user).chain([
-        "SUBMITTED",
-        "RAN",
-        "GPU HOURS",
+    let is_counted = |one: &Entry| one.usage.as_ref().is_some_and(|usage| usage.energy.millijoules().is_some());
+    let energy = entries.iter().any(is_counted).then_some("ENERGY");
+    let headings = ["JOB", "STATE"].into_iter().chain(user).chain(["SUBMITTED", "RAN", "GPU HOURS"]);
+    let headings = headings.chain(energy).chain([
         "ROLE",
         "CPU",
         "MEMORY",
@@ -142,6 +142,10 @@ fn table(entries: &[Entry], now: Time) -> Table {
         cells.push(job.submitted.map(|at| format_ago(at, now)).unwrap_or_default());
         cells.push(ran.unwrap_or_default());
         cells.push(gpu_hours(entry.usage.as_ref().map_or(0, |usage| usage.gpu_seconds)));
+        cells.extend(energy.map(|_| match &entry.usage {
+            Some(usage) => usage.energy.text(),
+            None => "-".to_owned(),
+        }));
         let roles = entry.usage.as_ref().map_or(&[][..], |usage| &usage.roles);
         let width = cells.len();
         for (number, role) in roles.iter().enumerate() {

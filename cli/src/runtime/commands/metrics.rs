@@ -50,6 +50,14 @@ const PIDS: Family = Family::gauge("jobc_task_processes", "Processes and threads
 const GPU_RATIO: Family =
     Family::gauge("jobc_task_gpu_utilization_ratio", "Share of the time in which a GPU of a task was busy.");
 const GPU_MEMORY: Family = Family::gauge("jobc_task_gpu_memory_bytes", "Memory of a GPU that a task uses.");
+const GPU_ENERGY: Family = Family::counter(
+    "jobc_task_gpu_energy_joules_total",
+    "Energy of the GPUs of the attempt of a task, by NVML.",
+);
+const CPU_ENERGY: Family = Family::counter(
+    "jobc_task_cpu_energy_joules_total",
+    "Energy of the processors by RAPL, as the share of the attempt of a task in all CPU time.",
+);
 const USER_METRIC: Family = Family::gauge("jobc_job_metric", "The last value of a metric of the job file.");
 
 const DONE_FAMILY: Family = Family::gauge("jobc_role_progress_done", "What a role has done.");
@@ -131,6 +139,14 @@ fn of_job(out: &mut Exposition, directory: &Directory, record: &Record) {
         ];
         if let Some(usec) = usage.cpu_usec {
             out.add(&CPU, &labels, format!("{}.{:06}", usec / 1_000_000, usec % 1_000_000));
+        }
+        let energy = sample.energy.unwrap_or_default();
+        for (family, millijoules) in
+            [(&GPU_ENERGY, energy.gpu_millijoules), (&CPU_ENERGY, energy.cpu_millijoules)]
+        {
+            if let Some(millijoules) = millijoules {
+                out.add(family, &labels, seconds(millijoules));
+            }
         }
         for (family, number) in numbers {
             if let Some(number) = number {

@@ -67,10 +67,14 @@ pub(super) fn of_rows(jobs: &[MeasuredJob]) -> Vec<(String, Vec<jobc_place::usag
     jobs.iter().map(|job| (job.id.clone(), job.tasks.clone())).collect()
 }
 
+/// The column of energy is left out where nothing counts it and no task has GPUs.
 fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(["JOB", "TASK", "CPU", "MEMORY", "LIMIT", "READ", "WRITTEN", "PIDS", "GPU"]);
+    let has_energy = rows.iter().any(|row| row.usage.energy.is_some());
+    let headings = ["JOB", "TASK", "CPU", "MEMORY", "LIMIT", "READ", "WRITTEN", "PIDS", "GPU"];
+    let mut table = Table::new(headings.into_iter().chain(has_energy.then_some("ENERGY")));
     for row in rows {
-        table.row(row.cells());
+        let energy = has_energy.then(|| row.usage.energy.unwrap_or_default().text());
+        table.row(row.cells().into_iter().chain(energy));
     }
     table
 }

@@ -237,6 +237,8 @@ pub(crate) fn usage_sample(nvml: &Nvml, watched: &Watched<'_>) -> UsageSample {
         let busy = device.utilization_rates().ok().and_then(|rates| u8::try_from(rates.gpu).ok());
         let processes = processes(&device).into_iter();
         moment.processes.extend(processes.map(|process| (process.pid, uuid.clone(), process.memory_bytes)));
+        // Cards before Volta have no such counter.
+        moment.energy.extend(device.total_energy_consumption().ok().map(|energy| (uuid.clone(), energy)));
         moment.busy.push((uuid, busy));
     }
     moment

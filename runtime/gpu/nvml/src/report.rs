@@ -119,7 +119,7 @@ pub struct Process {
     pub memory_bytes: Option<u64>,
 }
 
-/// Current utilization of the cards, and the processes that use them.
+/// Current utilization and energy of the cards, and the processes that use them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageSample {
     /// Each card's UUID and its utilization in percent of the time, if reported.
@@ -129,6 +129,9 @@ pub struct UsageSample {
     /// Each card's UUID and what may be wrong with it; an older program does not say.
     #[serde(default)]
     pub health: Vec<(String, CardHealth)>,
+    /// The UUIDs of the cards that count their energy, and millijoules since the driver was loaded.
+    #[serde(default)]
+    pub energy: Vec<(String, u64)>,
 }
 
 /// What may be wrong with a card. Values that the card or the driver does not report are absent.

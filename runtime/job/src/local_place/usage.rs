@@ -18,7 +18,7 @@ fn of_sample(record: &Record, sample: Sample) -> TaskUsage {
     let state = known.map_or(TaskState::Waiting, |task| task.state);
     let is_unenforced = known.is_some_and(|task| task.unenforced.iter().any(|name| name == "memory_bytes"));
     let more = more(&sample);
-    let Sample { time, task, attempt, usage, gpu, .. } = sample;
+    let Sample { time, task, attempt, usage, gpu, energy, .. } = sample;
     TaskUsage {
         cpu_usec: usage.cpu_usec,
         memory: usage.memory,
@@ -28,6 +28,7 @@ fn of_sample(record: &Record, sample: Sample) -> TaskUsage {
         written_bytes: usage.written_bytes,
         pids: usage.pids,
         gpu,
+        energy,
         more,
         ..TaskUsage::new(time, task, attempt, state)
     }

@@ -32,6 +32,14 @@ const LAST_ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How often to wait for one: the tasks of a gang end together.
 const LAST_ANSWER_INTERVAL: Duration = Duration::from_secs(2);
+/// How long the end of an attempt waits for the last answer, and the job's loop with it.
+const LAST_QUERY_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// An answer that takes longer is looked for with the next sample.
+const SOON: Duration = Duration::from_secs(2);
+
+/// An answer that is not older is that of now.
+const SAME_TIME: Duration = Duration::from_millis(20);
 
 /// Consecutive failures after which queries stop.
 const MAX_FAILURES: u32 = 3;
@@ -49,8 +57,12 @@ pub(super) struct GpuMonitor {
     latest: UsageSample,
     /// What happened to GPUs since it was taken last.
     faults: Vec<GpuFault>,
+    /// When that was asked for.
+    measured: Option<Instant>,
     /// How many slices of each GPU jobs have.
     slices: BTreeMap<String, u32>,
+    /// Whether they are to be counted anew.
+    counts_slices: bool,
 }
 
 impl GpuMonitor {
@@ -66,27 +78,55 @@ impl GpuMonitor {
             failures: 0,
             latest: UsageSample::default(),
             faults: vec![],
+            measured: None,
             slices: BTreeMap::new(),
+            counts_slices: false,
         })
     }
 
-    /// An attempt begins, so that its first use is asked for soon.
+    /// An attempt begins: it is asked at once what the counters of energy begin with.
     pub(super) fn attempt_begins(&mut self, now: Instant) {
         (self.next, self.often_until) = (now, now + FIRST_QUERIES);
+        self.advance(now);
+    }
+
+    /// An attempt has ended: asks what the counters end with, and waits a moment for the answer.
+    pub(super) fn attempt_ends(&mut self, now: Instant) {
+        let is_new = |measured: Option<Instant>| measured.is_some_and(|measured| measured >= now);
+        // Of tasks that end together, one answer is enough.
+        if self.measured.is_some_and(|measured| now.duration_since(measured) <= SAME_TIME) {
+            return;
+        }
+        self.next = now;
+        self.advance(now);
+        // A driver that is slow now is not waited for again and again.
+        let is_slow = self.query_sent.is_some_and(|sent| now.duration_since(sent) > LAST_QUERY_TIMEOUT);
+        if is_slow {
+            return;
+        }
+        while self.failures < MAX_FAILURES && !is_new(self.measured) && now.elapsed() < LAST_QUERY_TIMEOUT {
+            std::thread::sleep(Duration::from_millis(1));
+            self.advance(Instant::now());
+        }
     }
 
     /// Takes a response if there is one, or sends the next query; never waits. With each query, `slices` counts anew
     /// how many slices of each GPU jobs have.
     pub(super) fn poll(&mut self, now: Instant, slices: impl FnOnce() -> BTreeMap<String, u32>) {
-        if self.query_sent.is_none() && now >= self.next {
+        self.advance(now);
+        if std::mem::take(&mut self.counts_slices) {
             self.slices = slices();
         }
+    }
+
+    /// Takes a response if there is one, or sends the next query.
+    pub(super) fn advance(&mut self, now: Instant) {
         if self.failures >= MAX_FAILURES {
             return;
         }
         let result = self.receive(now).and_then(|()| self.query(now));
         if result.is_err() {
-            self.latest = UsageSample::default();
+            (self.latest, self.measured) = (UsageSample::default(), None);
             self.failures += 1;
             (self.watch, self.query_sent) = (None, None);
         }
@@ -98,6 +138,7 @@ impl GpuMonitor {
             Some(moment) => {
                 self.faults.extend(faults::between(&self.latest, &moment));
                 (self.latest, self.failures, self.query_sent) = (moment, 0, None);
+                self.measured = Some(since);
             }
             None if now.duration_since(since) >= QUERY_TIMEOUT => return Err(io::ErrorKind::TimedOut.into()),
             None => {}
@@ -115,7 +156,7 @@ impl GpuMonitor {
         }
         if let Some(watch) = &mut self.watch {
             watch.request()?;
-            self.query_sent = Some(now);
+            (self.query_sent, self.counts_slices) = (Some(now), true);
         }
         Ok(())
     }
@@ -161,6 +202,22 @@ impl GpuMonitor {
     pub(super) fn is_busy(&self, slots: &[Slot], percent: u32) -> bool {
         let used = |slot: &Slot| utilization(&self.latest, &slot.name).map(u32::from);
         slots.iter().any(|slot| used(slot).is_none_or(|used| used >= percent))
+    }
+
+    /// Whether an answer may come soon.
+    pub(super) fn is_asked(&self, now: Instant) -> bool {
+        self.query_sent.is_some_and(|sent| now.duration_since(sent) < SOON)
+    }
+
+    /// When the latest answer was asked for.
+    pub(super) fn measured(&self) -> Option<Instant> {
+        self.measured
+    }
+
+    /// The counters of these cards in millijoules; nothing if one of them has none.
+    pub(super) fn energy_of(&self, cards: &[String]) -> Option<BTreeMap<String, u64>> {
+        let counter = |card: &String| self.latest.energy.iter().find(|(uuid, _)| uuid == card).cloned();
+        cards.iter().map(counter).collect()
     }
 
     /// Whether any process uses a GPU.
@@ -235,6 +292,7 @@ mod tests {
         let (one, other) = ("GPU-5a5ba042", "GPU-8a56a4bc");
         let sample = UsageSample {
             busy: vec![(other.into(), Some(97)), (one.into(), None)],
+            energy: vec![],
             processes: vec![
                 (4711, other.into(), Some(1024 << 20)),
                 (4712, other.into(), Some(512 << 20)),
@@ -262,6 +320,7 @@ mod tests {
         };
         let sample = UsageSample {
             busy: vec![("GPU-0".into(), Some(97)), ("GPU-1".into(), None)],
+            energy: vec![],
             // Of the server.
             processes: vec![(4711, "GPU-0".into(), Some(3 << 30))],
             ..UsageSample::default()

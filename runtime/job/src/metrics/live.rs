@@ -10,6 +10,7 @@ use crate::directory::Directory;
 use crate::record::Record;
 use jobc_container::cgroup::Cgroup;
 use jobc_container::state::Id;
+use jobc_place::energy::EnergyUse;
 use jobc_place::task::TaskStatus;
 use jobc_place::time::Time;
 use jobc_place::usage::GpuUse;
@@ -17,6 +18,9 @@ use jobc_sys::id::TaskId;
 
 /// So much of the end of the file of samples holds the newest of each task, and their GPUs.
 const TAIL_BYTES: u64 = 256 << 10;
+
+/// The GPUs of a task, and its energy.
+type LastKnown = (Vec<GpuUse>, Option<EnergyUse>);
 
 /// The groups of a job's running tasks.
 #[derive(Debug)]
@@ -31,14 +35,13 @@ impl LiveUsage {
         Self { directory: directory.clone(), groups: BTreeMap::new() }
     }
 
-    /// The use of each task that is alive by the record; a GPU's values as the supervisor last saw them.
+    /// The use of each task that is alive by the record; values of GPUs and energy as the supervisor last saw them.
     pub fn sample(&mut self, record: &Record) -> Vec<Sample> {
         let alive = record.tasks.iter().filter(|task| task.state.is_alive());
         let attempts: BTreeMap<&TaskId, u32> = alive.clone().map(|task| (&task.task, task.attempt)).collect();
         self.groups.retain(|task, (attempt, _)| attempts.get(task) == Some(attempt));
         let store = self.directory.containers();
-        let has_gpus = record.tasks.iter().any(|task| !task.gpus.is_empty());
-        let mut gpus = if has_gpus { self.gpus() } else { BTreeMap::new() };
+        let mut gpus = self.last_known(&attempts);
         let mut samples = vec![];
         for task in alive {
             if !self.groups.contains_key(&task.task) {
@@ -50,13 +53,15 @@ impl LiveUsage {
             }
             let Some((attempt, group)) = self.groups.get(&task.task) else { continue };
             let usage = group.usage();
+            let (gpu, energy) = gpus.remove(&task.task).unwrap_or_default();
             samples.push(Sample {
                 time: Time::now(),
                 task: task.task.clone(),
                 attempt: *attempt,
                 from_processes: processes::is_needed(&usage),
                 usage,
-                gpu: gpus.remove(&task.task).unwrap_or_default(),
+                gpu,
+                energy,
                 last: false,
             });
         }
@@ -64,8 +69,8 @@ impl LiveUsage {
         samples
     }
 
-    /// The GPU usage of tasks in the last sample.
-    fn gpus(&self) -> BTreeMap<TaskId, Vec<GpuUse>> {
+    /// What only the supervisor sees of running attempts, by their last samples: GPUs and energy.
+    fn last_known(&self, attempts: &BTreeMap<&TaskId, u32>) -> BTreeMap<TaskId, LastKnown> {
         let read = || {
             let file = File::open(self.directory.samples_file()).ok()?;
             let from = file.metadata().ok()?.len().saturating_sub(TAIL_BYTES);
@@ -77,7 +82,8 @@ impl LiveUsage {
         let text = read().unwrap_or_default();
         let samples =
             text.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice::<Sample>(line).ok());
-        samples.map(|sample| (sample.task, sample.gpu)).collect()
+        let own = samples.filter(|sample| attempts.get(&sample.task) == Some(&sample.attempt));
+        own.map(|sample| (sample.task, (sample.gpu, sample.energy))).collect()
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use jobc_container::cgroup::Usage;
+use jobc_place::energy::EnergyUse;
 use jobc_place::time::Time;
 use jobc_place::usage::GpuUse;
 use jobc_sys::id::TaskId;
@@ -24,6 +25,9 @@ pub struct Sample {
     /// The GPUs that its processes used, or of which it has slices by MPS.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpu: Vec<GpuUse>,
+    /// The energy that it has used, where something counts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy: Option<EnergyUse>,
     /// Whether no cgroup counts all of it: then CPU time, memory, disks and processes are sums over the processes, from
     /// /proc.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -138,6 +138,7 @@ mod tests {
             attempt: 1,
             usage,
             gpu: vec![],
+            energy: None,
             from_processes: false,
             last,
         }

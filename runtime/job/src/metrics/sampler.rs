@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::energy::{EnergyMeter, HostReading, Packages};
 use super::faults::{GpuActivity, GpuFault};
 use super::gpu::{GpuMonitor, is_mps};
 use super::processes::{self, TaskProcesses};
@@ -17,6 +18,7 @@ use crate::directory::Directory;
 use jobc_container::cgroup::{Cgroup, CgroupRecord, Meter, Usage};
 use jobc_gpu::Host;
 use jobc_gpu::lease::Slot;
+use jobc_place::energy::EnergyUse;
 use jobc_place::time::Time;
 use jobc_schema::idle::Idle;
 use jobc_sys::id::TaskId;
@@ -28,6 +30,9 @@ const MIN_INTERVAL: Duration = Duration::from_secs(1);
 /// When the first sample is taken after a task has begun: the tasks of a gang begin within such a time, and starting
 /// them comes first.
 const FIRST_SAMPLE_DELAY: Duration = Duration::from_millis(200);
+
+/// How often the first answer of GPUs is looked for.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The minimum sampling rate.
 const MAX_INTERVAL: Duration = Duration::from_secs(30);
@@ -47,9 +52,13 @@ pub struct Sampler {
     sample_file: SampleFile,
     tasks: Vec<SampledTask>,
     gpus: Option<GpuMonitor>,
+    /// The counters of the processors' energy, if this user may read them.
+    packages: Option<Packages>,
     /// The claims of all jobs, in which slices of GPUs are counted.
     ledger: Option<Ledger>,
     next: Instant,
+    /// When to look for the counters that an attempt begins with.
+    next_look: Option<Instant>,
     /// How many files may be kept open.
     max_open_files: usize,
     /// The tasks with processes that the kernel has killed for lack of memory since the last question, and how many.
@@ -106,6 +115,8 @@ struct SampledTask {
     written: Option<Sample>,
     /// Its processes that the kernel has killed for lack of memory.
     oom_kills: u64,
+    /// The energy that it has used.
+    energy: EnergyMeter,
     /// A later sample that equals the written one except for its time.
     unchanged: Option<Sample>,
 }
@@ -129,12 +140,21 @@ impl Sampler {
             sample_file: SampleFile::new(directory.samples_file()),
             tasks: vec![],
             gpus: has_gpus.then(Host::here).and_then(GpuMonitor::find),
+            packages: Packages::find(),
             ledger: has_gpus.then(|| Ledger::standard(&directory.parents())).and_then(Result::ok),
             next: Instant::now(),
+            next_look: None,
             max_open_files: usize::try_from(files).unwrap_or(usize::MAX),
             oom_kills: vec![],
             latest: vec![],
             idle: None,
+        }
+    }
+
+    /// Tasks come soon: what is slow the first time is begun.
+    pub fn prepare(&mut self) {
+        if let Some(gpus) = &mut self.gpus {
+            gpus.attempt_begins(Instant::now());
         }
     }
 
@@ -164,13 +184,18 @@ impl Sampler {
         process: u32,
         slots: Vec<Slot>,
     ) {
+        let now = Instant::now();
         if self.tasks.is_empty() {
-            self.next = Instant::now() + FIRST_SAMPLE_DELAY;
+            self.next = now + FIRST_SAMPLE_DELAY;
         }
         if let Some(gpus) = &mut self.gpus {
-            gpus.attempt_begins(Instant::now());
+            gpus.attempt_begins(now);
         }
         self.reset_idle();
+        let energy = EnergyMeter::new(&slots, now);
+        if energy.has_cards() {
+            self.next_look = Some(now + LOOK_INTERVAL);
+        }
         self.tasks.push(SampledTask {
             task: task.clone(),
             attempt,
@@ -182,6 +207,7 @@ impl Sampler {
             meter: MeterState::Unopened,
             written: None,
             oom_kills: 0,
+            energy,
             unchanged: None,
         });
     }
@@ -197,6 +223,11 @@ impl Sampler {
             let last = watched.unchanged.as_ref().or(watched.written.as_ref()).map(|last| &last.usage);
             processes::fill(&mut sample.usage, processes::at_end(ended, last));
         }
+        if let Some(gpus) = self.gpus.as_mut().filter(|_| watched.energy.has_cards()) {
+            gpus.attempt_ends(Instant::now());
+        }
+        let host = self.packages.as_mut().and_then(Packages::read);
+        sample.energy = watched.count_energy(self.gpus.as_ref(), host, sample.usage.cpu_usec);
         let samples: Vec<Sample> = watched.unchanged.into_iter().chain([sample.clone()]).collect();
         // A sample that cannot be written is in the end event.
         let _ = self.sample_file.push(&samples);
@@ -240,7 +271,20 @@ impl Sampler {
 
     /// When to call [`Self::sample`] next; never while nothing runs.
     pub fn next(&self) -> Option<Instant> {
-        (!self.tasks.is_empty()).then_some(self.next)
+        (!self.tasks.is_empty()).then(|| self.next_look.map_or(self.next, |look| look.min(self.next)))
+    }
+
+    /// Looks for the counters that attempts begin with: what comes before the next sample counts, too.
+    fn look_at_gpus(&mut self, now: Instant) {
+        self.next_look = None;
+        let Some(gpus) = &mut self.gpus else { return };
+        gpus.advance(now);
+        for task in &mut self.tasks {
+            task.energy.count_gpus(gpus);
+        }
+        if gpus.is_asked(now) && self.tasks.iter().any(|task| task.energy.waits()) {
+            self.next_look = Some(now + LOOK_INTERVAL);
+        }
     }
 
     /// Samples each running task and writes the samples with changes.
@@ -250,6 +294,10 @@ impl Sampler {
     /// They cannot be written; the next call retries.
     pub fn sample(&mut self) -> io::Result<()> {
         let (began, now) = (processor_time(), Instant::now());
+        if now < self.next {
+            self.look_at_gpus(now);
+            return Ok(());
+        }
         if let Some(gpus) = &mut self.gpus {
             let has_slices = self.tasks.iter().any(|task| task.slots.iter().any(is_mps));
             let ledger = self.ledger.as_ref().filter(|_| has_slices);
@@ -263,6 +311,7 @@ impl Sampler {
         let asked: Vec<u32> =
             self.tasks.iter().filter(|task| task.by_processes).map(|task| task.process).collect();
         let by_processes = processes::read(&asked);
+        let host = self.packages.as_mut().and_then(Packages::read);
         let mut samples = vec![];
         self.latest.clear();
         for watched in &mut self.tasks {
@@ -273,6 +322,7 @@ impl Sampler {
                 watched.peak = watched.peak.max(processes.usage.memory.unwrap_or(0));
                 sample.usage.memory_peak = sample.usage.memory_peak.map(|peak| peak.max(watched.peak));
             }
+            sample.energy = watched.count_energy(self.gpus.as_ref(), host, sample.usage.cpu_usec);
             self.latest.push((watched.task.clone(), sample.usage));
             let kills = sample.usage.oom_kills.unwrap_or(0);
             if kills > watched.oom_kills {
@@ -329,7 +379,23 @@ impl SampledTask {
         });
         let (task, attempt) = (self.task.clone(), self.attempt);
         let (gpu, from_processes) = (gpu.unwrap_or_default(), self.by_processes);
-        Sample { time, task, attempt, usage, gpu, from_processes, last: false }
+        Sample { time, task, attempt, usage, gpu, energy: None, from_processes, last: false }
+    }
+
+    /// The energy that it has used until now.
+    fn count_energy(
+        &mut self,
+        gpus: Option<&GpuMonitor>,
+        host: Option<HostReading>,
+        cpu_usec: Option<u64>,
+    ) -> Option<EnergyUse> {
+        if let Some(gpus) = gpus {
+            self.energy.count_gpus(gpus);
+        }
+        if let Some(host) = host {
+            self.energy.count_processors(host, cpu_usec);
+        }
+        self.energy.used()
     }
 
     /// Takes a sample in: what has changed is written, with the last sample before the change.
@@ -373,6 +439,7 @@ mod tests {
             meter: MeterState::Unopened,
             written: None,
             oom_kills: 0,
+            energy: EnergyMeter::new(&[], Instant::now()),
             unchanged: None,
         }
     }
@@ -380,7 +447,7 @@ mod tests {
     fn sample(second: u64, cpu: u64) -> Sample {
         let usage = Usage { cpu_usec: Some(cpu), ..Usage::default() };
         let (time, task) = (Time::from_millis(second * 1000), TaskId::new("a", 0));
-        Sample { time, task, attempt: 1, usage, gpu: vec![], from_processes: false, last: false }
+        Sample { time, task, attempt: 1, usage, gpu: vec![], energy: None, from_processes: false, last: false }
     }
 
     #[test]

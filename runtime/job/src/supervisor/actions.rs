@@ -156,6 +156,7 @@ impl Supervisor {
                 let record = self.journal.record_mut();
                 record.claim = claim;
                 record.state = JobState::Preparing;
+                self.sampler.prepare();
             }
             PreparationEvent::Addresses(addresses) => {
                 for (known, address) in self.journal.record_mut().tasks.iter_mut().zip(addresses) {
@@ -266,6 +267,7 @@ impl Supervisor {
         let mut kills = 0;
         if let Some(sample) = self.sampler.remove_attempt(id, attempt.process.ended_usage()) {
             kills = sample.usage.oom_kills.unwrap_or(0);
+            self.journal.task_mut(task).energy = sample.energy;
             self.journal.task_event(task, EventKind::Sampled, json!(sample));
         }
         match attempt.reap(&self.poll) {

@@ -147,6 +147,7 @@ impl Journal {
                 signal: known.signal.take(),
                 reason: known.reason.take(),
                 verdict: known.verdict.take(),
+                energy: known.energy.take(),
             });
         }
         known.attempt = attempt;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef int result;
@@ -154,6 +155,15 @@ result nvmlDeviceGetFanSpeed_v2(void *device, unsigned fan, unsigned *out) {
     return fan == 0 ? ask_number(device, "fan", out) : INVALID;
 }
 result nvmlDeviceGetPowerUsage(void *device, unsigned *out) { return ask_number(device, "power", out); }
+/* Millijoules so far and milliwatts from then on, by the clock that other programs see too. */
+result nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *out) {
+    unsigned long long from = 0, power = 0;
+    struct timespec now;
+    result result = ask_two(device, "energy", &from, &power);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    *out = from + power * (unsigned long long)now.tv_sec + power * (unsigned long long)now.tv_nsec / 1000000000;
+    return result;
+}
 result nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *out) { return ask_number(device, "power_limit", out); }
 result nvmlDeviceGetClockInfo(void *device, unsigned type, unsigned *out) {
     char what[16];

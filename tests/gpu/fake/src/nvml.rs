@@ -53,6 +53,7 @@ pub fn answers(machine: &FakeHost) -> String {
         say("compute", format!("{} {}", gpu.compute.0, gpu.compute.1));
         say("utilization", "0 0".to_owned());
         say("processes", String::new());
+        say("energy", format!("{} {}", 5_000_000, 71_400 + 1000 * number));
         // As of a card at rest: graphics is clock 0, memory clock 2, and no fan.
         for (name, answer) in [
             ("temperature", 34 + number),

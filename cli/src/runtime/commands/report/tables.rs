@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jobc_job::metrics::Sample;
 use jobc_job::user_metrics::format_number;
+use jobc_place::energy::EnergyTotal;
 use jobc_place::logs::Stream;
 use jobc_place::task::{TaskState, TaskStatus};
 use jobc_place::time::Time;
@@ -46,14 +47,23 @@ pub(super) fn tasks(facts: &ReportData, logs: &Selection<'_>) -> String {
     let mut headings = vec!["Task", "Values", "State", "Attempts", "Exit", "Why", "Ran"];
     headings.extend(&metrics);
     headings.extend(["CPU time", "CPU limit", "Peak memory", "Memory limit", "Read", "Written", "GPUs"]);
+    let has_energy = facts.samples.values().flatten().any(|sample| sample.energy.is_some());
+    headings.extend(has_energy.then_some("Energy"));
     let shown = selection::select(&facts.job, MAX_TASKS, facts.end());
     let rows: Vec<Vec<Cell>> =
-        shown.tasks.iter().map(|task| row(facts, task, &metrics, selection::has(logs, &task.task))).collect();
+        shown.tasks.iter().map(|task| row(facts, task, &metrics, selection::has(logs, &task.task), has_energy)).collect();
     table("Tasks", &headings, &rows) + &selection::left_out(&facts.job, shown.left_out)
 }
 
-fn row(facts: &ReportData, task: &TaskStatus, metrics: &[&str], has_log: bool) -> Vec<Cell> {
-    let used = TotalUsage::of(facts.samples.get(&task.task).map(Vec::as_slice).unwrap_or_default());
+fn row(
+    facts: &ReportData,
+    task: &TaskStatus,
+    metrics: &[&str],
+    has_log: bool,
+    has_energy: bool,
+) -> Vec<Cell> {
+    let samples = facts.samples.get(&task.task).map(Vec::as_slice).unwrap_or_default();
+    let used = TotalUsage::of(samples, !task.gpus.is_empty());
     let amount = |amount: Option<u64>| Cell::number(&amount.map(bytes).unwrap_or_default());
     let ran = task.attempts().last().and_then(|attempt| {
         let end = attempt.ended.unwrap_or_else(|| facts.end());
@@ -94,6 +104,7 @@ fn row(facts: &ReportData, task: &TaskStatus, metrics: &[&str], has_log: bool) -
         amount(used.written),
         Cell::text(&gpus(facts, task)),
     ]);
+    cells.extend(has_energy.then(|| Cell::number(&used.energy.text())));
     cells
 }
 
@@ -115,10 +126,11 @@ struct TotalUsage {
     written: Option<u64>,
     hits: u64,
     kills: u64,
+    energy: EnergyTotal,
 }
 
 impl TotalUsage {
-    fn of(samples: &[Sample]) -> Self {
+    fn of(samples: &[Sample], has_gpus: bool) -> Self {
         let mut used = Self::default();
         for attempt in samples.chunk_by(|a, b| a.attempt == b.attempt) {
             let Some(last) = attempt.last() else { continue };
@@ -133,6 +145,7 @@ impl TotalUsage {
             // Without a counted peak, the maximum of the samples is the nearest.
             let seen = attempt.iter().filter_map(|sample| sample.usage.memory).max();
             used.memory = used.memory.max(usage.memory_peak.max(seen));
+            used.energy.add(has_gpus, last.energy);
             used.hits += usage.memory_limit_hits.unwrap_or(0);
             used.kills += usage.oom_kills.unwrap_or(0);
         }

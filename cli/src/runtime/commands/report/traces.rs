@@ -197,6 +197,7 @@ mod tests {
             signal: None,
             reason,
             verdict: None,
+            energy: None,
         }];
         let mut summary = JobSummary::new("train.1", "train", JobState::Succeeded);
         (summary.submitted, summary.started, summary.ended) = (at(1000), at(2000), at(6000));
