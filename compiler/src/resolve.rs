@@ -5,6 +5,7 @@
 //! placeholder in a [`Text`](jobc_schema::plan::Text). Nothing here grows with the number of instances.
 
 mod accelerate;
+mod budget;
 mod code;
 mod command;
 mod completion;
@@ -239,10 +240,12 @@ fn decide(
         notify: job.notify.clone(),
         idle: job.idle,
         preemption,
+        budget: job.budget,
         compat: job.compat.clone(),
         totals,
     };
     queueing::check_idle(&plan, sink);
+    budget::check_budget(&plan, sink);
     if sink.stops_the_plan() {
         return None;
     }

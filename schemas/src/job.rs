@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Budget;
 use crate::code::Code;
 use crate::distributed::Distributed;
 use crate::dns::Dns;
@@ -127,6 +128,11 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"grace": "2m", "exit_codes": [85], "checkpoint": "checkpoints"}]))]
     pub preemption: Option<Preemption>,
+    /// [preview] What the job may use over all of its attempts: GPU-hours, energy, cost. At a limit its tasks are asked to
+    /// leave as by `preemption`, and the job ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"gpu_hours": 96}, {"energy": "10kWh", "cost": 50}]))]
+    pub budget: Option<Budget>,
     /// One job for each combination of the values of the axes. Each job is named `NAME-<i>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"lr": [0.1, 0.01]}]))]

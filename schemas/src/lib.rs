@@ -4,8 +4,10 @@
 //! [`generate`] and compared by a test. The binary carries the committed files.
 #![forbid(unsafe_code)]
 
+pub mod budget;
 pub mod code;
 pub mod cron;
+pub mod decimal;
 pub mod digest;
 pub mod distributed;
 pub mod dns;
@@ -48,6 +50,7 @@ pub mod suggest;
 pub mod target;
 mod version;
 
+pub use decimal::Decimal;
 pub use digest::Digest;
 pub use duration::Seconds;
 pub use job::Job;

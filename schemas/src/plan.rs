@@ -14,6 +14,7 @@ mod resources;
 mod retry;
 mod role;
 mod text;
+mod usage;
 
 use std::fmt;
 
@@ -21,6 +22,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Budget;
 use crate::digest::Digest;
 use crate::distributed::{ElasticBackend, Framework, MemberPart};
 use crate::dns::Dns;
@@ -43,6 +45,7 @@ pub use role::{
     ReadyPlan, RoleMatrixPlan, RolePlan,
 };
 pub use text::{Piece, Reference, Text};
+pub use usage::Estimate;
 
 /// Resolved jobs of one job file for one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -147,6 +150,9 @@ pub struct JobPlan {
     /// How tasks are resumed; the signal and the time to leave are those of the roles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preemption: Option<PreemptionPlan>,
+    /// What it may use over all of its attempts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     /// Variables that every task has, whether or not the job file names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compat: Vec<Compat>,

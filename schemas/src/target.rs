@@ -5,6 +5,7 @@ mod gpus;
 mod kubernetes;
 mod openpai;
 mod policy;
+mod prices;
 mod slurm;
 mod ssh;
 
@@ -21,6 +22,7 @@ pub use kubernetes::{
 };
 pub use openpai::{OpenpaiPriority, OpenpaiRole, OpenpaiStorage, OpenpaiTarget};
 pub use policy::{Policy, SignaturePolicy};
+pub use prices::{GpuPrices, Prices};
 pub use slurm::{SlurmContainer, SlurmGpu, SlurmMemory, SlurmTarget, image_file_name};
 pub use ssh::SshTarget;
 
@@ -88,6 +90,10 @@ pub struct Target {
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("propertyNames" = {"pattern": "^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$"}, "examples" = [{"urgent": {"value": 50, "class": "high", "qos": "urgent"}}]))]
     pub priorities: IndexMap<String, PriorityEntry>,
+    /// [preview] What an hour of its resources costs. Plans, records and `budget` of jobs use it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"currency": "EUR", "gpu": {"H100": 2.4, "A100": 1.5}, "cpu": 0.04}]))]
+    pub prices: Option<Prices>,
     /// Settings of OCI bundles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"gpu_injection": "hook"}]))]

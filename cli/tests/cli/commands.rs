@@ -359,6 +359,39 @@ fn a_plan_shows_the_defaults() {
 }
 
 #[test]
+fn a_plan_shows_gpu_hours_and_cost() {
+    let of = |more: &str, words: &[&str]| {
+        let directory = Directory::with_job(&format!(
+            "version: 1\nname: x\nimage: host\n{more}roles: {{a: {{instances: 2, run: \"true\", resources: {{cpu: 10, gpu: {{count: 4, model: H100}}}}}}}}\n"
+        ));
+        directory.write(
+            "targets.yaml",
+            "version: 1\ntargets: {here: {backends: [oci], prices: {currency: EUR, gpu: {H100: 2.4}, cpu: 0.04}}}\n",
+        );
+        let summary = directory.jobc(&["plan"]).exits(0).out;
+        for word in words {
+            assert!(summary.contains(word), "{word}: {summary}");
+        }
+    };
+    of(
+        "",
+        &["gpu hours  8 in an hour, without a limit\n", "cost       20.00 EUR in an hour, without a limit\n"],
+    );
+    of(
+        "timeout: 12h\n",
+        &["gpu hours  at most 96, 8 in an hour\n", "cost       at most 240.00 EUR, 20.00 EUR in an hour\n"],
+    );
+    of(
+        "timeout: 12h\nbudget: {gpu_hours: 50, energy: 10kWh}\n",
+        &[
+            "gpu hours  at most 50 by the budget, 96 by the time limits\n",
+            "energy     at most 10kWh by the budget\n",
+        ],
+    );
+    of("budget: {cost: 100}\n", &["cost       at most 100.00 EUR by the budget, 20.00 EUR in an hour\n"]);
+}
+
+#[test]
 fn skill_prints_and_installs_its_page() {
     let directory = Directory::new();
     let page = directory.jobc(&["skill"]).exits(0).out;

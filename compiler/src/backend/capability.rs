@@ -53,6 +53,10 @@ pub enum Capability {
     ResumeExitCodes,
     /// The number of the attempt, and whether it resumes another.
     ResumeVariables,
+    /// A limit of GPU-hours or of the cost.
+    Budget,
+    /// A limit of energy.
+    BudgetEnergy,
     /// Retries of some kinds of failures only.
     RetryVerdicts,
     /// Retries with more memory.
@@ -279,6 +283,8 @@ impl Capability {
         (Self::Stall, "stall"),
         (Self::ResumeExitCodes, "preemption.exit_codes"),
         (Self::ResumeVariables, "preemption: JOBC_ATTEMPT, JOBC_RESUME"),
+        (Self::Budget, "budget.gpu_hours and cost"),
+        (Self::BudgetEnergy, "budget.energy"),
         (Self::RetryVerdicts, "retry.on"),
         (Self::RetryMemory, "retry.memory"),
         (Self::JobTimeout, "timeout of the job"),
@@ -357,6 +363,16 @@ pub fn needs(job: &JobPlan) -> Vec<(Capability, Pointer)> {
     }
     if job.timeout_seconds.is_some() {
         found.push((Capability::JobTimeout, root.key("timeout")));
+    }
+    if let Some(budget) = &job.budget {
+        let at = root.key("budget");
+        let limits = [
+            (budget.gpu_hours.is_some(), Capability::Budget, "gpu_hours"),
+            (budget.cost.is_some(), Capability::Budget, "cost"),
+            (budget.energy.is_some(), Capability::BudgetEnergy, "energy"),
+        ];
+        let set = limits.into_iter().filter(|(is_set, ..)| *is_set);
+        found.extend(set.map(|(_, capability, key)| (capability, at.key(key))));
     }
     if job.max_parallel.is_some() {
         found.push((Capability::MaxParallel, root.keys(["matrix", "max_parallel"])));

@@ -57,6 +57,8 @@ impl Backend for DockerfileBackend {
             | Capability::Stall
             | Capability::ResumeExitCodes
             | Capability::ResumeVariables
+            | Capability::Budget
+            | Capability::BudgetEnergy
             | Capability::RetryVerdicts
             | Capability::RetryMemory
             | Capability::RetryBackoff

@@ -38,6 +38,7 @@ mod no_cuda_compiler;
 mod no_program;
 mod no_shm;
 mod nodes_alone;
+mod over_budget;
 mod peer_at_localhost;
 mod pipe_failure;
 mod preflight_program;
@@ -99,6 +100,7 @@ pub(super) const TABLE: &[Lint] = &[
     many_cpus::check,
     gpu_without_memory::check,
     timeout_under_grace::check,
+    over_budget::check,
     torchrun_grace::check,
     nccl_signal::check,
     shared_write::check,

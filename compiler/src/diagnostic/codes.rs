@@ -245,6 +245,8 @@ codes! {
     STALL_RULES "J0370" "`stall` cannot be followed";
     PREFLIGHT "J0371" "a check before the command has nothing to check";
     PREFLIGHT_PROGRAM "J0372" "a check before the command needs a program that the image does not have";
+    OVER_BUDGET "J0375" "a job can use more than its budget";
+    BUDGET "J0376" "what a budget limits cannot be counted";
     NO_PROGRAM "J0380" "a program is not in the image";
     VISIBLE_DEVICES "J0381" "GPUs are selected that an instance does not have";
     SERVED_PORT "J0382" "a server listens on another port than its role declares";

@@ -42,6 +42,7 @@ const JOB: [&str; 35] = [
     "preflight",
     "stall",
     "preemption",
+    "budget",
     "compat",
     "openpai",
 ];

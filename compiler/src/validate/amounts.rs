@@ -1,12 +1,12 @@
-//! Amounts of memory and CPUs, and durations: their own parsers report errors.
+//! Amounts of memory, CPUs and energy, and durations: their own parsers report errors.
 
-use jobc_schema::quantity::QuantityError;
+use jobc_schema::quantity::{Energy, QuantityError};
 use jobc_schema::{Bytes, Cpus, Seconds};
 use serde_json::Value as Json;
 
 use crate::diagnostic::{Diagnostic, Safety, codes};
 
-use super::forms::{BYTES, CPUS, DURATION};
+use super::forms::{BYTES, CPUS, DURATION, ENERGY};
 use super::place;
 use super::refused_value::RefusedValue;
 use super::report::Report;
@@ -14,7 +14,7 @@ use crate::full_width;
 
 /// Whether a part of the schema is an amount.
 pub(super) fn is_amount(part: &Json) -> bool {
-    matches!(part.get("pattern").and_then(Json::as_str), Some(BYTES | CPUS | DURATION))
+    matches!(part.get("pattern").and_then(Json::as_str), Some(BYTES | CPUS | DURATION | ENERGY))
 }
 
 /// Reports a text or a number without a unit that is not an amount.
@@ -31,6 +31,7 @@ pub(super) fn parse(pattern: &str, text: &str) -> Result<(), QuantityError> {
     match pattern {
         BYTES => Bytes::parse(text).map(drop),
         CPUS => Cpus::parse(text).map(drop),
+        ENERGY => Energy::parse(text).map(drop),
         _ => Seconds::parse(text).map(drop),
     }
 }

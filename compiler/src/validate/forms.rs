@@ -24,6 +24,9 @@ pub(super) const CPUS: &str = r"^([0-9]+(\.[0-9]+)?|[0-9]+m|[ -~]*\$\{\{[ -~]*\}
 /// Durations.
 pub(super) const DURATION: &str = r"^([0-9]+(s|m|h|d)|[ -~]*\$\{\{[ -~]*\}\}[ -~]*)$";
 
+/// Energy.
+pub(super) const ENERGY: &str = r"^([0-9]+(\.[0-9]+)? ?(Wh|kWh|MWh|J|kJ|MJ)|[ -~]*\$\{\{[ -~]*\}\}[ -~]*)$";
+
 const fn text(pattern: &'static str, what: &'static str, rule: &'static str) -> PatternForm {
     PatternForm { pattern, what, rule, words: &[], amount: false }
 }
@@ -47,6 +50,7 @@ pub(super) static FORMS: &[PatternForm] = &[
     amount(BYTES, "an amount with its unit, such as `8GiB`"),
     amount(CPUS, "a number of CPUs, such as `4`, `0.5` or `500m`"),
     amount(DURATION, "a duration with its unit, such as `90s` or `12h`"),
+    amount(ENERGY, "an amount of energy with its unit, such as `10kWh`"),
     text(
         r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$",
         "a job name",

@@ -1,5 +1,6 @@
 //! What jobs used of what they asked for, as `jobc history` prints it.
 
+use jobc_schema::Decimal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,8 +30,27 @@ pub struct JobUsage {
     /// The energy of all attempts, as far as it is known.
     #[serde(default)]
     pub energy: EnergyTotal,
+    /// The cost by the prices of its target; null without prices.
+    #[serde(default)]
+    pub cost: Option<Cost>,
     /// Its roles; the combinations of a role's matrix are one role.
     pub roles: Vec<RoleUsage>,
+}
+
+/// An amount of money.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cost {
+    /// How much.
+    pub amount: Decimal,
+    /// The currency, as the target calls it.
+    pub currency: String,
+}
+
+impl Cost {
+    /// For people: `12.30 EUR`.
+    pub fn text(&self) -> String {
+        format!("{} {}", self.amount.rounded(), self.currency)
+    }
 }
 
 /// What the tasks of a role used.

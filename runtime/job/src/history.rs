@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 use jobc_place::energy::EnergyUse;
-use jobc_place::output::history::{JobUsage, RoleUsage, TaskLimits, Used};
+use jobc_place::output::history::{Cost, JobUsage, RoleUsage, TaskLimits, Used};
 use jobc_place::task::TaskStatus;
 use jobc_place::time::Time;
+use jobc_schema::Decimal;
 use jobc_sys::id::TaskId;
 
 use crate::directory::Directory;
 use crate::metrics::{self, Sample};
 use crate::record::Record;
+use crate::spent::Spent;
 
 /// The shortest time between two samples that a peak of CPU time is computed from: the last sample of an attempt may come
 /// a few milliseconds after another one.
@@ -107,6 +109,14 @@ fn of_samples(record: &Record, samples: &[Sample], now: Time) -> JobUsage {
             gpu_percent.extend(attempt.gpu_percent);
         }
     }
+    if let Some(rates) = &record.rates
+        && let Some(currency) = &rates.currency
+    {
+        let mut spent = Spent::of(record, rates, now);
+        // Also that of attempts that run.
+        spent.energy = job.energy;
+        job.cost = Some(Cost { amount: Decimal(rates.cost(&spent)), currency: currency.clone() });
+    }
     job.gpu_seconds = u64::try_from(gpu_millis / 1000).unwrap_or(u64::MAX);
     job.cpu_seconds = cpu_usec / 1_000_000;
     job.roles = roles
@@ -121,8 +131,10 @@ fn of_samples(record: &Record, samples: &[Sample], now: Time) -> JobUsage {
 
 /// The number, start, end and energy of each attempt that was started.
 fn attempts(task: &TaskStatus) -> impl Iterator<Item = (u32, Time, Option<Time>, Option<EnergyUse>)> {
-    let earlier =
-        task.earlier.iter().filter_map(|one| Some((one.attempt, one.started?, one.ended.or(one.started), one.energy)));
+    let earlier = task
+        .earlier
+        .iter()
+        .filter_map(|one| Some((one.attempt, one.started?, one.ended.or(one.started), one.energy)));
     earlier.chain(task.started.map(|started| (task.attempt, started, task.ended, task.energy)))
 }
 

@@ -41,6 +41,7 @@ pub mod record;
 pub mod recover;
 pub mod secrets;
 mod shared_memory;
+pub mod spent;
 mod stall;
 pub mod submission;
 pub mod supervisor;

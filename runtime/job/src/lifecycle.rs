@@ -208,6 +208,7 @@ impl Lifecycle {
             Input::Stop { grace, why } => self.stop(time, grace, &why),
             Input::Interrupt { why } => self.interrupt(time, &why),
             Input::Kill { why } => self.kill(time, &why),
+            Input::OverBudget { why } => self.over_budget(time, &why),
             Input::Broken { why } => self.broken(time, &why),
             Input::Paused if matches!(self.phase, Phase::Ending(_) | Phase::Suspended { .. }) => {}
             Input::Resumed if matches!(self.phase, Phase::Suspended { .. }) => {}

@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::directory::{Directory, replace};
+use crate::spent::Rates;
 use jobc_gpu::lease::GpuLease;
 use jobc_place::job::{End, RoleCombination};
 use jobc_place::metric::{FirstValue, MetricValue};
@@ -73,6 +74,9 @@ pub struct Record {
     /// The last values of its metrics, by role and metric, in the order in which they came first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricValue>,
+    /// What its tasks use in a time and cost, if it has a budget or its target prices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rates: Option<Rates>,
     /// Its tasks, in the order of the plan.
     pub tasks: Vec<TaskStatus>,
     /// How it ended.

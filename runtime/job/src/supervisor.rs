@@ -8,6 +8,7 @@
 
 mod actions;
 mod attempt;
+mod budget;
 mod container_process;
 mod context;
 mod control_socket;
@@ -65,9 +66,11 @@ use crate::notice::Notices;
 use crate::provision;
 use crate::ready::Prober;
 use crate::secrets::Secrets;
+use crate::spent::Spent;
 use crate::submission::Submission;
 use crate::user_metrics::LogMetrics;
 use attempt::Attempt;
+use budget::BudgetWatch;
 use context::JobContext;
 use control_socket::{ClientEvent, ControlSocket};
 pub use host_programs::missing_on_host;
@@ -159,6 +162,8 @@ struct Supervisor {
     next_reading: Option<Instant>,
     /// The resource usage of tasks.
     sampler: Sampler,
+    /// What the job uses of its budget.
+    budget: Option<BudgetWatch>,
     /// Whether tasks make progress.
     stalls: Stalls,
     node_watch: NodeWatch,
@@ -302,7 +307,10 @@ impl Supervisor {
         if let Some(idle) = context.plan.idle {
             sampler.watch_idle(idle);
         }
+        let rates = journal.record.rates.as_ref();
+        let budget = BudgetWatch::new(context.plan.budget, rates, Spent::default());
         Ok(Self {
+            budget,
             log_metrics: Arc::new(LogMetrics::of(&context.plan)?),
             next_reading: Self::first_reading(&context.plan),
             context,
@@ -357,6 +365,7 @@ impl Supervisor {
             self.report_ended();
             self.flush_partial_lines();
             self.sample();
+            self.look_at_budget();
             self.look_at_progress();
             self.look_at_members();
             self.read_files();
@@ -379,7 +388,8 @@ impl Supervisor {
         let members = self.next_look_at_members().map(|due| due.saturating_duration_since(Instant::now()));
         let reading = self.next_reading().map(|due| due.saturating_duration_since(Instant::now()));
         let held = self.held_until().map(|due| due.saturating_duration_since(Instant::now()));
-        [tick, journal, settling, sample, members, reading, held].into_iter().flatten().min()
+        let count = self.next_count().map(|due| due.saturating_duration_since(Instant::now()));
+        [tick, journal, settling, sample, members, reading, held, count].into_iter().flatten().min()
     }
 
     fn handle_signals(&mut self) {

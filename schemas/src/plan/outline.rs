@@ -33,6 +33,7 @@ impl JobPlan {
             notify: vec![],
             idle: None,
             preemption: None,
+            budget: None,
             compat: vec![],
             totals: Totals::default(),
         }

@@ -94,6 +94,10 @@ fn whole(capability: Capability) -> Value {
         Capability::Schedule => json!({"schedule": {"cron": "0 3 * * *"}}),
         Capability::ResumeExitCodes => json!({"preemption": {"exit_codes": [85]}}),
         Capability::ResumeVariables => json!({"preemption": {}}),
+        Capability::Budget => {
+            json!({"budget": {"gpu_hours": 1}, "roles": {ROLE: {"resources": {"gpu": 1}}}})
+        }
+        Capability::BudgetEnergy => json!({"budget": {"energy": "1kWh"}}),
         Capability::JobTimeout => json!({"timeout": "1h"}),
         Capability::Retry(RetryScope::Job) => json!({"retry": {"max": 1, "scope": "job"}}),
         Capability::GangRequired => json!({"gang": "required"}),

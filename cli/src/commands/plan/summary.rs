@@ -1,7 +1,7 @@
 //! A plan on one screen: roles, resources, order, images, data and environment.
 
-use jobc_schema::Bytes;
-use jobc_schema::plan::{CODE, EnvPlan, GangPlan, GpuAmount, JobPlan, RolePlan, VolumeKind};
+use jobc_schema::plan::{CODE, EnvPlan, Estimate, GangPlan, GpuAmount, JobPlan, RolePlan, VolumeKind};
+use jobc_schema::{Bytes, Decimal};
 
 use crate::plan_text::{command, cpus, image, source, text};
 use crate::report;
@@ -70,8 +70,40 @@ fn facts(job: &JobPlan) -> String {
     if let Some(seconds) = job.timeout_seconds {
         facts.push(("timeout", jobc_schema::Seconds(seconds).to_string()));
     }
+    facts.extend(bounds(job));
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
     facts.iter().map(|(name, text)| format!("{name:width$}  {text}\n")).collect()
+}
+
+/// GPU-hours and cost: at most, or in an hour where nothing limits them.
+fn bounds(job: &JobPlan) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    let budget = job.budget.unwrap_or_default();
+    let text = |estimate: Estimate, limit: Option<u64>, words: &dyn Fn(u64) -> String| {
+        let hourly = words(estimate.hourly);
+        match (estimate.most, limit) {
+            (Some(most), Some(limit)) if limit < most => {
+                format!("at most {} by the budget, {} by the time limits", words(limit), words(most))
+            }
+            (Some(most), _) => format!("at most {}, {hourly} in an hour", words(most)),
+            (None, Some(limit)) => format!("at most {} by the budget, {hourly} in an hour", words(limit)),
+            (None, None) => format!("{hourly} in an hour, without a limit"),
+        }
+    };
+    if let Some(estimate) = job.gpu_seconds() {
+        let limit = budget.gpu_hours.map(|hours| hours.0.saturating_mul(3600) / 1_000_000);
+        let hours = |seconds: u64| Decimal(seconds.saturating_mul(1_000_000) / 3600).short();
+        facts.push(("gpu hours", text(estimate, limit, &hours)));
+    }
+    if let (Some(prices), Some(estimate)) = (&job.target.settings.prices, job.cost()) {
+        let money = |micros: u64| format!("{} {}", Decimal(micros).rounded(), prices.currency);
+        let energy = if prices.energy.is_some() { "; energy comes on top" } else { "" };
+        facts.push(("cost", text(estimate, budget.cost.map(|cost| cost.0), &money) + energy));
+    }
+    if let Some(energy) = budget.energy {
+        facts.push(("energy", format!("at most {energy} by the budget")));
+    }
+    facts
 }
 
 fn roles(job: &JobPlan, columns: Option<usize>) -> String {

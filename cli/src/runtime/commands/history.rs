@@ -9,7 +9,7 @@ use jobc_job::history::usage;
 use jobc_job::local_place::{LocalPlace, summary};
 use jobc_job::record::Record;
 use jobc_place::job::JobSummary;
-use jobc_place::output::history::{HistoryJob, JobUsage, RoleUsage};
+use jobc_place::output::history::{Cost, HistoryJob, JobUsage, RoleUsage};
 use jobc_place::time::Time;
 use jobc_schema::Cpus;
 use jobc_sys::accounts;
@@ -124,15 +124,13 @@ fn require_names(args: &HistoryArgs, known: impl Iterator<Item = (String, String
 
 fn table(entries: &[Entry], now: Time) -> Table {
     let user = entries.iter().any(|one| one.summary.user.is_some()).then_some("USER");
-    let is_counted = |one: &Entry| one.usage.as_ref().is_some_and(|usage| usage.energy.millijoules().is_some());
+    let is_counted =
+        |one: &Entry| one.usage.as_ref().is_some_and(|usage| usage.energy.millijoules().is_some());
     let energy = entries.iter().any(is_counted).then_some("ENERGY");
     let headings = ["JOB", "STATE"].into_iter().chain(user).chain(["SUBMITTED", "RAN", "GPU HOURS"]);
-    let headings = headings.chain(energy).chain([
-        "ROLE",
-        "CPU",
-        "MEMORY",
-        "GPU",
-    ]);
+    let is_priced = |one: &Entry| one.usage.as_ref().is_some_and(|usage| usage.cost.is_some());
+    let cost = entries.iter().any(is_priced).then_some("COST");
+    let headings = headings.chain(energy).chain(cost).chain(["ROLE", "CPU", "MEMORY", "GPU"]);
     let mut table = Table::new(headings);
     for entry in entries {
         let job = &entry.summary;
@@ -146,6 +144,8 @@ fn table(entries: &[Entry], now: Time) -> Table {
             Some(usage) => usage.energy.text(),
             None => "-".to_owned(),
         }));
+        let text = || entry.usage.as_ref().and_then(|usage| usage.cost.as_ref()).map(Cost::text);
+        cells.extend(cost.map(|_| text().unwrap_or_else(|| "-".to_owned())));
         let roles = entry.usage.as_ref().map_or(&[][..], |usage| &usage.roles);
         let width = cells.len();
         for (number, role) in roles.iter().enumerate() {

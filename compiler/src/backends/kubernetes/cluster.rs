@@ -1,6 +1,7 @@
 //! The cluster of a job: the target's settings, the releases, and the kind of object it becomes.
 
 use indexmap::IndexMap;
+use jobc_schema::Pointer;
 use jobc_schema::plan::{JobPlan, RolePlan};
 use jobc_schema::target::KubernetesTarget;
 
@@ -25,6 +26,14 @@ pub(super) struct Cluster<'a> {
 }
 
 impl<'a> Cluster<'a> {
+    /// The time after which the job is ended, and why: its `timeout`, or when its budget is used up.
+    pub(super) fn deadline(&self) -> Option<(u64, Pointer)> {
+        let at = |key: &str| Pointer::ROOT.key(key);
+        let timeout = self.job.timeout_seconds.map(|seconds| (seconds, at("timeout")));
+        let budget = self.job.budget_seconds().map(|seconds| (seconds, at("budget")));
+        timeout.into_iter().chain(budget).min_by_key(|(seconds, _)| *seconds)
+    }
+
     /// Collects the facts about a job and its target.
     pub(super) fn new(job: &'a JobPlan) -> Self {
         let settings = settings(job);

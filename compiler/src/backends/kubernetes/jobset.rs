@@ -153,7 +153,7 @@ fn failure_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> Option<Failur
         roles.iter().filter(|role| keep(role)).map(|role| role.name.clone()).collect()
     };
     let mut matching = vec![];
-    if cluster.job.timeout_seconds.is_some() && cluster.shape == Shape::JobSet {
+    if cluster.deadline().is_some() && cluster.shape == Shape::JobSet {
         matching.push(FailureRule::fail("timeout", "DeadlineExceeded", vec![]));
     }
     let coded = |role: &RolePlan| counts(role) && role.retry.has_final_codes();

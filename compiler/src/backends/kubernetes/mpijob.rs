@@ -111,9 +111,9 @@ fn run_policy(cluster: &Cluster<'_>, launcher: &RolePlan, origins: &mut Origins)
         origins
             .fallback(["spec", "runPolicy", "backoffLimit"], "the default of jobc: nothing is tried again");
     }
-    if let Some(seconds) = cluster.job.timeout_seconds {
+    if let Some((seconds, at)) = cluster.deadline() {
         policy.insert("activeDeadlineSeconds".to_owned(), json!(seconds));
-        origins.spec(["spec", "runPolicy", "activeDeadlineSeconds"], &Pointer::ROOT.key("timeout"));
+        origins.spec(["spec", "runPolicy", "activeDeadlineSeconds"], &at);
     }
     if let Some(ttl) = cluster.settings.ttl {
         policy.insert("ttlSecondsAfterFinished".to_owned(), json!(ttl.0));

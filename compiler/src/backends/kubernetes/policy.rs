@@ -21,9 +21,9 @@ pub(super) fn apply(cluster: &Cluster<'_>, role: &RolePlan, spec: &mut JobSpec, 
     retries(cluster, role, spec, origins);
     success(role, spec, origins);
     // A TrainJob has its own time limit.
-    if let Some(seconds) = cluster.job.timeout_seconds.filter(|_| cluster.shape != Shape::TrainJob) {
+    if let Some((seconds, at)) = cluster.deadline().filter(|_| cluster.shape != Shape::TrainJob) {
         spec.active_deadline_seconds = i64::try_from(seconds).ok();
-        origins.spec(["activeDeadlineSeconds"], &Pointer::ROOT.key("timeout"));
+        origins.spec(["activeDeadlineSeconds"], &at);
     }
 }
 

@@ -180,9 +180,9 @@ pub(super) fn job(
         Some(role) => origins.spec(["spec", "backoffLimit"], &role.at().key("retry")),
         None => origins.fallback(["spec", "backoffLimit"], "the default of jobc: nothing is tried again"),
     }
-    if let Some(seconds) = cluster.job.timeout_seconds {
+    if let Some((seconds, at)) = cluster.deadline() {
         spec.insert("activeDeadlineSeconds".to_owned(), json!(seconds));
-        origins.spec(["spec", "activeDeadlineSeconds"], &Pointer::ROOT.key("timeout"));
+        origins.spec(["spec", "activeDeadlineSeconds"], &at);
     }
     if let Some(ttl) = cluster.settings.ttl {
         spec.insert("ttlSecondsAfterFinished".to_owned(), json!(ttl.0));

@@ -51,10 +51,11 @@ fn parts(
     let PodTemplateSpec { metadata: pod, spec } = pod::template(cluster, configs, role, &mut own, sink);
     origins.append(own);
     let mut spec = spec?;
-    if let Some(seconds) = cluster.job.timeout_seconds.and_then(|seconds| i64::try_from(seconds).ok()) {
+    if let Some((seconds, at)) = cluster.deadline() {
+        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
         spec.active_deadline_seconds =
             Some(spec.active_deadline_seconds.map_or(seconds, |own| own.min(seconds)));
-        origins.spec(["spec", "activeDeadlineSeconds"], &jobc_schema::Pointer::ROOT.key("timeout"));
+        origins.spec(["spec", "activeDeadlineSeconds"], &at);
     }
     let mut metadata = metadata::workload(cluster);
     let pod = pod?;

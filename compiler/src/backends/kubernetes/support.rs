@@ -156,6 +156,13 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         Capability::ResumeVariables => lossy(
             "a pod does not learn which attempt it is, and `JOBC_ATTEMPT` and `JOBC_RESUME` are not set; resume if `$JOBC_CHECKPOINT_DIR` has a checkpoint",
         ),
+        Capability::BudgetEnergy => none(
+            "nothing of jobc reads the counters of the nodes; write `gpu_hours`, and see the metrics of the cluster, such as those of the DCGM exporter",
+        ),
+        Capability::Budget => {
+            let by_kind = kind.answer(Capability::JobTimeout, job, role);
+            policies::budget(by_kind.unwrap_or_else(|| policies::answer(Capability::JobTimeout, job, role)), job)
+        }
         Capability::RetryMemory => none(
             "a pod has the same memory in each attempt; raise `resources.memory`, or leave `memory` out of `retry`",
         ),

@@ -60,9 +60,9 @@ fn trainjob(
     if let Some(suspend) = suspended(cluster, origins) {
         spec.insert("suspend".to_owned(), json!(suspend));
     }
-    if let Some(seconds) = cluster.job.timeout_seconds {
+    if let Some((seconds, at)) = cluster.deadline() {
         spec.insert("activeDeadlineSeconds".to_owned(), json!(seconds));
-        origins.spec(["spec", "activeDeadlineSeconds"], &Pointer::ROOT.key("timeout"));
+        origins.spec(["spec", "activeDeadlineSeconds"], &at);
     }
     spec.extend(own);
     json!({"apiVersion": API_VERSION, "kind": "TrainJob", "metadata": metadata::workload(cluster), "spec": spec})

@@ -61,6 +61,8 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::Stall
         | C::ResumeExitCodes
         | C::ResumeVariables
+        | C::Budget
+        | C::BudgetEnergy
         | C::RetryVerdicts
         | C::RetryMemory
         | C::RetryBackoff

@@ -48,6 +48,9 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::ResumeVariables => none(
             "a task of OpenPAI does not learn which attempt it is; resume if `$JOBC_CHECKPOINT_DIR` has a checkpoint",
         ),
+        Capability::Budget | Capability::BudgetEnergy => none(
+            "nothing of jobc counts what a job of OpenPAI uses; leave `budget` out, and write `timeout` in the roles",
+        ),
         Capability::RetryMemory => none(
             "a task of OpenPAI has the same memory in each attempt; raise `resources.memory`, or leave `memory` out of `retry`",
         ),

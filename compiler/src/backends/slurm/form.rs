@@ -134,6 +134,9 @@ fn needs_more(parts: &Parts<'_>, groups: &[Group<'_>], role: &RolePlan) -> Optio
     if let Some(reason) = of_retry(&role.retry, role.instances) {
         return Some(reason);
     }
+    if parts.job.budget.is_some() {
+        return Some("what it uses is counted for its budget");
+    }
     // Slurm writes to files what a program prints, as it is.
     if run::uses_secrets(role) && parts.settings.program().is_some() {
         return Some("values of secrets are left out of its output");

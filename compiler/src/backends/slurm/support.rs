@@ -50,6 +50,10 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         C::Idle => {
             none("nothing of jobc watches the GPUs of a job of Slurm; leave `idle` out, and set a `timeout`")
         }
+        C::BudgetEnergy => none(
+            "nothing of jobc reads the counters of the nodes; write `gpu_hours`, and see the energy that Slurm itself counts with `sacct -o ConsumedEnergy`",
+        ),
+        C::Budget => budget(container, job),
         C::Notify => none(
             "Slurm itself sends mail: leave `notify` out, and write `extra: {mail-user: ADDRESS, mail-type: FAIL}` in `slurm` of the target, or run `jobc wait TARGET/JOB --notify`",
         ),
@@ -120,6 +124,27 @@ fn priority(job: &JobPlan) -> Support {
             "only operators of Slurm raise a priority; name a quality of service in `priorities` of the target, such as `urgent: {value: 50, qos: urgent}`",
         ),
         _ => Support::Full,
+    }
+}
+
+/// What is limited is counted by the supervisor on the nodes of each Slurm job.
+fn budget(container: SlurmContainer, job: &JobPlan) -> Support {
+    let is_counted = job.roles.iter().all(|role| role.fixed_gpus().is_some());
+    let prices = job.target.settings.prices.as_ref();
+    match () {
+        () if container == SlurmContainer::Oci => none(
+            "nothing of jobc runs beside containers that Slurm starts; write `timeout`, or `container: jobc`, `apptainer` or `pyxis`",
+        ),
+        () if group::count(job) > 1 => none(
+            "the stages are several Slurm jobs, none of which knows what the others used; write `timeout` in the roles",
+        ),
+        () if !is_counted => none("the number of GPUs is that of the nodes; write it, or `timeout`"),
+        () if job.budget.is_some_and(|budget| budget.cost.is_some())
+            && prices.is_some_and(|prices| prices.energy.is_some()) =>
+        {
+            lossy("nothing of jobc reads the counters of the nodes, so the cost is that without energy")
+        }
+        () => Support::Full,
     }
 }
 

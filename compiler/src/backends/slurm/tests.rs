@@ -150,6 +150,17 @@ fn ranks_of_mpi_are_one_step() {
 }
 
 #[test]
+fn a_budget_is_counted_by_jobc_on_the_nodes() {
+    let mut job = training();
+    job["budget"] = json!({"gpu_hours": 8});
+    let shown = check(job.clone(), &json!({"container": "none", "gpu_types": {"A100-80GB": "a100"}}));
+    assert!(shown.contains(" node job.json ") && !shown.contains("refused /budget"), "{shown}");
+    job["budget"] = json!({"energy": "10kWh"});
+    let shown = check(job, &json!({"container": "none", "gpu_types": {"A100-80GB": "a100"}}));
+    assert!(shown.contains("refused /budget/energy: nothing of jobc reads the counters"), "{shown}");
+}
+
+#[test]
 fn containers_of_jobc_get_secrets_from_files_of_the_job() {
     let mut job = training();
     job["secrets"] = json!({"token": {"env": "WANDB_API_KEY"}});

@@ -5,12 +5,12 @@ use jobc_schema::Pointer;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::document::{Node, Value};
 
-use super::super::forms::{BYTES, CPUS, DURATION};
+use super::super::forms::{BYTES, CPUS, DURATION, ENERGY};
 use super::super::report::{Report, source_text};
 use super::super::{amounts, expression, place};
 use super::keys::below;
 
-/// The durations of a job.
+/// The durations of a job, and the energy of its budget.
 pub(super) fn job(root: &Node, report: &mut Report<'_>) {
     for path in [
         &["timeout"][..],
@@ -22,6 +22,7 @@ pub(super) fn job(root: &Node, report: &mut Report<'_>) {
     ] {
         check(&Pointer::ROOT, root, path, DURATION, report);
     }
+    check(&Pointer::ROOT, root, &["budget", "energy"], ENERGY, report);
     preflight(&Pointer::ROOT, root, report);
 }
 

@@ -17,9 +17,9 @@ const JOB: &str = include_str!("acceptance.job.yaml");
 const OPEN: [&str; 7] = ["J0102", "J0104", "J0108", "J0110", "J0204", "J0222", "J0243"];
 
 /// Errors of two fields that do not agree, where either may be changed.
-const DISAGREE: [&str; 12] = [
-    "J0231", "J0254", "J0261", "J0263", "J0271", "J0276", "J0309", "J0310", "J0367", "J0370", "J0450",
-    "J0453",
+const DISAGREE: [&str; 13] = [
+    "J0231", "J0254", "J0261", "J0263", "J0271", "J0276", "J0309", "J0310", "J0367", "J0370", "J0376",
+    "J0450", "J0453",
 ];
 
 /// The places of a text where somebody may type: `$0` between siblings, as a value, an item, and in brackets.

@@ -99,6 +99,14 @@ impl Lifecycle {
         self.end_job(time, outcome, None);
     }
 
+    /// The job's budget is used up.
+    pub(super) fn over_budget(&mut self, time: Duration, why: &str) {
+        let explanation = format!("its budget is used up, {why}: {}", format::still_running(self.running()));
+        let next = "raise `budget`, and continue from the checkpoints with `jobc run --retry-of`";
+        let outcome = Outcome::new(JobState::TimedOut, explanation, None).judged(Verdict::Timeout, next);
+        self.end_job(time, outcome, None);
+    }
+
     /// A task asks to be resumed, and the job leaves for it.
     pub(super) fn leave(&mut self, time: Duration, number: TaskNumber) {
         self.set_state(number, TaskState::Stopped);

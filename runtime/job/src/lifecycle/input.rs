@@ -93,6 +93,11 @@ pub enum Input {
     Suspend,
     /// A suspended job has resources again: its tasks are resumed.
     Readmitted,
+    /// The budget of the job is used up: it ends as by a stop.
+    OverBudget {
+        /// How much was used of what, as text.
+        why: String,
+    },
     /// The job cannot continue, for a reason outside of its tasks: exit code 125.
     Broken {
         /// Why, as text.

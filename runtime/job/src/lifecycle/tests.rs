@@ -93,7 +93,7 @@ fn over(usual: &Value, written: &Value) -> Value {
 ///
 /// A line is a time in seconds and what happened: `prepared`, `created TASK`, `started TASK`, `ready TASK`, `not-ready
 /// TASK why`, `not-started TASK code why`, `ended TASK code [note]` with a minus for a signal, `stop [grace]`, `interrupt`, `kill`,
-/// `pause`, `resume`, `suspend`, `readmitted`, `broken why`, `tick`. `ROLE-*` is all of a role's tasks, one after another. Ticks that the job
+/// `pause`, `resume`, `suspend`, `readmitted`, `budget why`, `broken why`, `tick`. `ROLE-*` is all of a role's tasks, one after another. Ticks that the job
 /// asks for come by themselves.
 fn check(written: &Value, story: &str) -> String {
     let mut job = Lifecycle::new(&plan(written));
@@ -124,7 +124,7 @@ fn inputs(job: &Lifecycle, what: &str) -> Vec<Input> {
     let mut words = what.splitn(2, ' ');
     let (verb, rest) = (words.next().expect("a word"), words.next().unwrap_or_default());
     let (name, rest) = match verb {
-        "stop" | "interrupt" | "kill" | "broken" => ("", rest),
+        "stop" | "interrupt" | "kill" | "broken" | "budget" => ("", rest),
         _ => rest.split_once(' ').unwrap_or((rest, "")),
     };
     let matches = |id: &str| name.strip_suffix('*').map_or(id == name, |role| id.starts_with(role));
@@ -162,6 +162,7 @@ fn inputs(job: &Lifecycle, what: &str) -> Vec<Input> {
         "resume" => vec![Input::Resumed],
         "suspend" => vec![Input::Suspend],
         "readmitted" => vec![Input::Readmitted],
+        "budget" => vec![Input::OverBudget { why: rest.to_owned() }],
         "broken" => vec![Input::Broken { why: rest.to_owned() }],
         "tick" => vec![Input::Tick],
         _ => panic!("`{verb}` never happens"),
@@ -185,6 +186,7 @@ fn show(job: &Lifecycle, input: &Input) -> String {
         Input::Interrupt { .. } => "interrupt".to_owned(),
         Input::Kill { .. } => "kill".to_owned(),
         Input::Broken { why } => format!("broken: {why}"),
+        Input::OverBudget { why } => format!("over budget: {why}"),
         Input::Prepared
         | Input::Paused
         | Input::Resumed

@@ -269,6 +269,11 @@ impl Sampler {
         self.gpus.as_ref()?.activity(&watched.slots)
     }
 
+    /// The energy of each running task until now.
+    pub fn energies(&self) -> Vec<(TaskId, Option<EnergyUse>)> {
+        self.tasks.iter().map(|task| (task.task.clone(), task.energy.used())).collect()
+    }
+
     /// When to call [`Self::sample`] next; never while nothing runs.
     pub fn next(&self) -> Option<Instant> {
         (!self.tasks.is_empty()).then(|| self.next_look.map_or(self.next, |look| look.min(self.next)))
@@ -447,7 +452,16 @@ mod tests {
     fn sample(second: u64, cpu: u64) -> Sample {
         let usage = Usage { cpu_usec: Some(cpu), ..Usage::default() };
         let (time, task) = (Time::from_millis(second * 1000), TaskId::new("a", 0));
-        Sample { time, task, attempt: 1, usage, gpu: vec![], energy: None, from_processes: false, last: false }
+        Sample {
+            time,
+            task,
+            attempt: 1,
+            usage,
+            gpu: vec![],
+            energy: None,
+            from_processes: false,
+            last: false,
+        }
     }
 
     #[test]

@@ -200,6 +200,7 @@ impl Supervisor {
 
     /// A task was let go: its program runs, or could not be executed.
     fn handle_start(&mut self, task: TaskNumber) -> Option<Input> {
+        self.count_time();
         let attempt = self.attempts.get_mut(&task)?;
         match attempt.process.wait_started() {
             Ok(()) => {
@@ -254,6 +255,7 @@ impl Supervisor {
         self.drain_output(task);
         self.prober.unwatch(task);
         self.stalls.end(task);
+        self.count_time();
         let Some(mut attempt) = self.attempts.remove(&task) else { return };
         let layers = attempt.process.take_layers();
         let role = self.lifecycle.tasks()[task].role;
@@ -270,6 +272,7 @@ impl Supervisor {
             self.journal.task_mut(task).energy = sample.energy;
             self.journal.task_event(task, EventKind::Sampled, json!(sample));
         }
+        self.count_energy(task);
         match attempt.reap(&self.poll) {
             Ok((exit, container)) => {
                 let note = exit_note(&groups, exit, limit).or(own_note);

@@ -9,6 +9,7 @@ use jobc_schema::plan::{JobPlan, RoleMatrixPlan, RolePlan};
 use crate::directory::Directory;
 use crate::lifecycle::Lifecycle;
 use crate::record::Record;
+use crate::spent::Rates;
 use crate::submission::Submission;
 use jobc_container::cgroup::UnenforcedLimit;
 use jobc_place::job::RoleCombination;
@@ -54,6 +55,7 @@ pub(super) fn first_record(
         notes,
         sweep: submission.sweep.clone(),
         combinations: combinations(plan),
+        rates: Rates::of(plan),
         tasks: tasks.collect(),
         ..Record::default()
     }

@@ -9,10 +9,11 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use jobc_schema::plan::{JobPlan, Launch, Plan};
+use jobc_schema::plan::{JobPlan, Launch, Plan, RolePlan};
 use jobc_schema::steps::StepsPlan;
 use serde_json::json;
 
+use super::budget::BudgetWatch;
 use super::context::JobContext;
 use super::initial_record::first_record;
 use super::journal::Journal;
@@ -30,10 +31,13 @@ use crate::node::allocation::Allocation;
 use crate::node::front;
 use crate::node::run::RunDirectory;
 use crate::ready::Report;
+use crate::record::Record;
 use crate::secrets::Secrets;
+use crate::spent::Spent;
 use crate::submission::Submission;
 use jobc_container::state::store::Store;
 use jobc_place::exit_code;
+use jobc_place::time::Time;
 use jobc_place::verdict::Judgment;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id::{JobId, TaskId};
@@ -109,7 +113,16 @@ impl Supervisor {
             ..Submission::default()
         };
         let lifecycle = Lifecycle::leaving(&plan);
-        let journal = Journal::create(&directory, first_record(&directory, &submission, &plan, &lifecycle))?;
+        let mut record = first_record(&directory, &submission, &plan, &lifecycle);
+        if let Some(rates) = &mut record.rates {
+            // A step may be several instances, or start the others.
+            for role in &plan.roles {
+                let instances = job.role(&role.name).map_or(0, RolePlan::at_once);
+                rates.multiply(&role.name, u64::from(instances.div_ceil(role.instances.max(1)).max(1)));
+            }
+        }
+        let earlier = earlier_starts(&run, &directory);
+        let journal = Journal::create(&directory, record)?;
         let context = Arc::new(JobContext {
             containers: Store::new(directory.containers().root()),
             directory,
@@ -138,6 +151,8 @@ impl Supervisor {
         let mut supervisor =
             Self::assemble(Parts { context, lifecycle, journal, signals, client, attends: true, tasks })?;
         supervisor.run = Some(run);
+        let rates = supervisor.journal.record.rates.as_ref();
+        supervisor.budget = BudgetWatch::new(supervisor.context.plan.budget, rates, earlier);
         Ok((supervisor, bundles))
     }
 
@@ -241,6 +256,23 @@ fn own_plan(job: &JobPlan, steps: &StepsPlan) -> JobPlan {
         plan.timeout_seconds = None;
     }
     plan
+}
+
+/// What earlier starts of the Slurm job used, by their records. An attempt that a lost node ended counts until its record
+/// was written last.
+fn earlier_starts(run: &RunDirectory, own: &Directory) -> Spent {
+    let mut spent = Spent::default();
+    for number in 1..own.id.run {
+        let id = JobId { name: run.script.clone(), run: number };
+        let path = run.path.join("records").join(id.to_string());
+        let directory = Directory { id, state: own.state.clone(), record: path };
+        let Ok(Some(record)) = Record::read(&directory) else { continue };
+        let written = std::fs::metadata(directory.record_file()).and_then(|file| file.modified());
+        if let (Some(rates), Ok(written)) = (&record.rates, written) {
+            spent.add(&Spent::of(&record, rates, Time::of(written)));
+        }
+    }
+    spent
 }
 
 /// The directories of this start of the Slurm job: its records stay with those of the others, and the rest is on this node.

@@ -9,8 +9,10 @@ use jobc_job::metric_choice::{JobMetrics, MetricChoice};
 use jobc_job::metric_history::MetricHistory;
 use jobc_job::metrics::{self, Sample};
 use jobc_job::origin::Origin;
+use jobc_job::record::Record;
 use jobc_place::job::JobDetail;
 use jobc_place::logs::{Line, Stream};
+use jobc_place::output::history::JobUsage;
 use jobc_place::task::{Attempt, TaskStatus};
 use jobc_place::time::Time;
 use jobc_schema::plan::JobPlan;
@@ -48,6 +50,8 @@ pub(super) struct ReportData {
     attempt_events: BTreeMap<(TaskId, u32), AttemptEvents>,
     /// By task, in the order of sampling.
     pub samples: BTreeMap<TaskId, Vec<Sample>>,
+    /// What it used on this host.
+    pub usage: JobUsage,
     pub tails: BTreeMap<TaskId, Vec<LogLine>>,
     /// The names of its metrics.
     pub metrics: Vec<String>,
@@ -124,6 +128,8 @@ impl ReportData {
         };
         while reader.read(&mut each).unwrap_or(false) {}
         let plan = std::fs::read(directory.plan_file()).ok();
+        let record = Record::read(directory).ok().flatten();
+        let usage = record.map(|record| jobc_job::history::usage(directory, &record, now));
         let (metrics, histories) = histories(directory, &job);
         Self {
             title,
@@ -134,6 +140,7 @@ impl ReportData {
             job_file: std::fs::read_to_string(directory.job_file()).ok(),
             attempt_events: seen,
             samples,
+            usage: usage.unwrap_or_default(),
             tails,
             metrics,
             histories,

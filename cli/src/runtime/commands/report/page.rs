@@ -106,6 +106,8 @@ fn header_fields(facts: &ReportData) -> Vec<(&'static str, String)> {
     let attempt = (detail.attempt > 1).then(|| detail.attempt.to_string());
     let claimed = detail.fact("takes").map(escape);
     let progress = Progress::of_job(&detail.metrics, &detail.tasks, facts.now);
+    let energy = Some(facts.usage.energy).filter(|energy| energy.millijoules().is_some());
+    let cost = facts.usage.cost.as_ref().map(|cost| escape(&cost.text()));
     let all = [
         ("Tasks", Some(escape(&job.tasks_text()))),
         ("Submitted", moment(job.submitted)),
@@ -113,6 +115,8 @@ fn header_fields(facts: &ReportData) -> Vec<(&'static str, String)> {
         ("Ended", moment(job.ended)),
         ("Ran", ran),
         ("Progress", progress.map(|progress| escape(&progress_text(&progress)))),
+        ("Energy", energy.map(|energy| escape(&energy.text()))),
+        ("Cost", cost),
         ("Attempt of the job", attempt),
         ("Claimed", claimed),
         ("Limits not enforced", Some(unenforced(detail)).filter(|names| !names.is_empty())),

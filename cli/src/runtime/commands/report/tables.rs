@@ -50,8 +50,11 @@ pub(super) fn tasks(facts: &ReportData, logs: &Selection<'_>) -> String {
     let has_energy = facts.samples.values().flatten().any(|sample| sample.energy.is_some());
     headings.extend(has_energy.then_some("Energy"));
     let shown = selection::select(&facts.job, MAX_TASKS, facts.end());
-    let rows: Vec<Vec<Cell>> =
-        shown.tasks.iter().map(|task| row(facts, task, &metrics, selection::has(logs, &task.task), has_energy)).collect();
+    let rows: Vec<Vec<Cell>> = shown
+        .tasks
+        .iter()
+        .map(|task| row(facts, task, &metrics, selection::has(logs, &task.task), has_energy))
+        .collect();
     table("Tasks", &headings, &rows) + &selection::left_out(&facts.job, shown.left_out)
 }
 

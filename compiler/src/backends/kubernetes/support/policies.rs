@@ -276,6 +276,31 @@ fn job_timeout(job: &JobPlan) -> Support {
     ))
 }
 
+/// Whether a time limit can stand for what a budget limits.
+pub(super) fn budget(by_time: Support, job: &JobPlan) -> Support {
+    let queue = settings(job).queue.as_ref();
+    let prices = job.target.settings.prices.as_ref();
+    match by_time {
+        Support::None(why) => Support::None(why),
+        _ if job.budget_seconds().is_none() => none(
+            "Kubernetes has only a time limit for it, and this job may use less at some times, by `needs` or `parallel`, or has an unknown number of GPUs; write `timeout`",
+        ),
+        Lossy(_) => Lossy(
+            "it becomes the time limit of each Job, which begins anew when a JobSet restarts it; write `timeout` on the roles, too"
+                .to_owned(),
+        ),
+        _ if queue.is_some_and(|queue| queue.kueue.is_some()) => Lossy(
+            "it becomes a time limit, which begins anew when Kueue suspends the job and starts it again".to_owned(),
+        ),
+        _ if job.budget.is_some_and(|budget| budget.cost.is_some())
+            && prices.is_some_and(|prices| prices.energy.is_some()) =>
+        {
+            Lossy("it becomes a time limit, by the cost without energy".to_owned())
+        }
+        _ => Full,
+    }
+}
+
 /// The signal that stops a pod, in the object that makes it.
 fn stop_signal(job: &JobPlan) -> Support {
     let releases = Releases::of(settings(job));

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::at;
+use super::support::refusals;
 
 fn check(role: Value, expected: Value) {
     let mut changes = json!({"roles": {}});
@@ -141,4 +142,29 @@ fn all_succeeded_needs_no_policy() {
         json!({"instances": 4, "completion": {"min_succeeded": 4, "min_failed": 1}}),
         json!({"successPolicy": null}),
     );
+}
+
+#[test]
+fn a_budget_is_a_time_limit_where_gpus_are_held_at_all_times() {
+    let role = |more: Value| {
+        let mut role =
+            json!({"instances": 2, "resources": {"gpu": {"count": 4, "first": 0, "vendor": "nvidia"}}});
+        role.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"budget": {"gpu_hours": 8}, "roles": {"main": role}})
+    };
+    let plain = role(json!({}));
+    assert_eq!(at(json!({}), &plain, "/spec/activeDeadlineSeconds"), 3600);
+    assert_eq!(refusals(json!({}), &plain), "");
+    let mut shorter = plain.clone();
+    shorter["timeout_seconds"] = json!(600);
+    assert_eq!(at(json!({}), &shorter, "/spec/activeDeadlineSeconds"), 600);
+    let some = refusals(json!({}), &role(json!({"parallel": 1})));
+    assert!(some.contains("/budget/gpu_hours\n  Kubernetes has only a time limit"), "{some}");
+    let queued = refusals(json!({"queue": {"kueue": "users"}}), &plain);
+    assert!(
+        queued.contains("/budget/gpu_hours\n  lossy: it becomes a time limit, which begins anew"),
+        "{queued}"
+    );
+    let energy = refusals(json!({}), &json!({"budget": {"energy": "10kWh"}}));
+    assert!(energy.contains("/budget/energy\n  nothing of jobc reads the counters"), "{energy}");
 }

@@ -405,6 +405,7 @@ proptest! {
                 10 => machine.step(Input::Stop { grace: Some(Duration::from_secs(u64::from(choice))), why: "stopped".into() }),
                 11 => machine.step(Input::Kill { why: "killed".into() }),
                 12 => machine.step(Input::Broken { why: "no room".into() }),
+                51 => machine.step(Input::OverBudget { why: "2 of 2 GPU-hours".into() }),
                 41..=43 => machine.step(Input::Suspend),
                 44..=50 => machine.step(Input::Readmitted),
                 13..=40 => {

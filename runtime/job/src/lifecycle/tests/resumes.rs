@@ -117,3 +117,16 @@ fn a_suspended_job_can_be_stopped() {
          4 stop"
     ));
 }
+
+#[test]
+fn a_job_whose_budget_is_used_up_is_asked_to_leave() {
+    insta::assert_snapshot!(check(
+        &contract(&json!({"main": {"instances": 2, "grace_period_seconds": 9, "retry": {"max": 5}}})),
+        "0 prepared
+         0 created main-*
+         0 started main-*
+         50 budget 2.00 of 2 GPU-hours
+         51 ended main-0 85
+         59 ended main-1 -9"
+    ));
+}
