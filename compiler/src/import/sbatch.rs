@@ -1,7 +1,8 @@
 //! Batch scripts of Slurm.
 //!
 //! A script without a container becomes a job on the files of the host (`image: host`), since that is where it ran. One
-//! task that `srun` starts is one instance. What no `srun` starts runs in each instance, so the lines before it do too.
+//! task that `srun` starts is one instance. What no `srun` starts runs in each instance, so the lines before it do too: what
+//! must be the same in all is replaced, and what changes something is a warning.
 
 mod body;
 mod component;
@@ -11,6 +12,7 @@ mod het;
 mod image;
 mod layout;
 mod options;
+mod outside;
 mod own;
 mod request;
 mod scan;
@@ -39,7 +41,10 @@ pub use request::requested;
 pub(super) fn is_script(text: &str) -> bool {
     let text = text.trim_start_matches('\u{feff}');
     let is_option = |line: &str| line.starts_with("#SBATCH ") || line.starts_with("#SBATCH\t");
-    text.starts_with("#!") && text.lines().any(is_option)
+    let is_yaml = |line: &str| {
+        ["version:", "roles:", "services:", "apiVersion:"].iter().any(|key| line.starts_with(key))
+    };
+    text.lines().any(is_option) && (text.starts_with("#!") || !text.lines().any(is_yaml))
 }
 
 /// A script whose options are read.
@@ -72,6 +77,13 @@ pub(super) fn read(sources: &Sources, id: SourceId, selection: &Selection, sink:
     let mut head = directives::read(text, id, &mut draft);
     if let (Some(variables), Some(first)) = (selection.environment, head.components.first_mut()) {
         environment::read(sources, variables, first, &mut draft);
+    }
+    if !text.trim_start_matches('\u{feff}').starts_with("#!") {
+        draft.invalid(
+            first,
+            "the first line is not `#!`: sbatch refuses the script",
+            "begin the script with `#!/bin/bash`",
+        );
     }
     let late = directives::late(text, head.body, id, &mut draft);
     let script = Script { id, path: source.path(), text, start: head.body, first, late };

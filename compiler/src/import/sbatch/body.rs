@@ -8,7 +8,7 @@ use super::super::draft::Draft;
 use super::super::nodes::{sequence, string};
 use super::layout::Layout;
 use super::scan::{Class, classes};
-use super::steps::{Step, commands};
+use super::steps::{self, Step, commands};
 use super::variables::{Facts, Value, uses};
 
 /// Commands of Slurm, for which a job has no counterpart, and what to do.
@@ -33,7 +33,7 @@ const OF_HOST: [(&str, &str); 5] = [
 
 /// A body with the text that takes the place of parts of it.
 pub(super) struct Body<'t> {
-    text: &'t str,
+    pub(super) text: &'t str,
     start: usize,
     id: SourceId,
     /// What each byte is.
@@ -113,6 +113,10 @@ impl<'t> Body<'t> {
             if self.is_edited(used.range.start) {
                 continue;
             }
+            if steps::is_assigned_before(self.text, &used.name, used.range.start) {
+                draft.note(self.span(used.range.clone()), "the script sets it");
+                continue;
+            }
             let value = facts.value(&used.name, &self.text[self.line(used.range.start)]);
             let span = self.span(used.range.clone());
             match (&value, used.replacement(self.text, &value)) {
@@ -137,17 +141,22 @@ impl<'t> Body<'t> {
         }
     }
 
-    fn is_edited(&self, at: usize) -> bool {
+    /// Whether something takes the place of a byte.
+    pub(super) fn is_edited(&self, at: usize) -> bool {
         self.edits.iter().any(|(range, _)| range.contains(&at))
     }
 
-    /// Moves `module load` to the target, and reports commands that need Slurm or one host.
-    pub(super) fn read_commands(&mut self, draft: &mut Draft<'_>) {
+    /// Moves `module load` to the target.
+    pub(super) fn read_modules(&mut self, draft: &mut Draft<'_>) {
         for name in ["module", "ml"] {
             for at in commands(self.text, &self.classes, name) {
                 self.module(at, draft);
             }
         }
+    }
+
+    /// Reports commands that need Slurm or one host.
+    pub(super) fn read_commands(&mut self, draft: &mut Draft<'_>) {
         for at in commands(self.text, &self.classes, "sbatch") {
             draft.refuse(
                 self.span(at..at + 6),
@@ -165,6 +174,13 @@ impl<'t> Body<'t> {
                         note,
                     );
                 }
+            }
+        }
+        for (at, _) in self.text.match_indices("srun ") {
+            let is_word = self.text[..at].ends_with([' ', '\t', '\n', ';', '(', '"']);
+            if is_word && self.classes[at] == Class::Code && !self.is_edited(at) {
+                let note = "write it at the beginning of a command, or its command without it";
+                draft.changed(self.span(at..at + 4), "this `srun` is not read: jobc starts the tasks", note);
             }
         }
         let mut at = 0;

@@ -12,7 +12,7 @@ use super::layout::{Layout, ROLE};
 use super::settings::Settings;
 use super::steps::{self, Step};
 use super::variables::Facts;
-use super::{image, own, script};
+use super::{image, outside, own, script};
 
 /// Reads a component, and returns its shape; `part` says which one of a heterogeneous job it is.
 pub(super) fn read(
@@ -49,6 +49,11 @@ pub(super) fn read(
             "write two roles, `head` with the command that follows and `worker` with the other `instances`, and `distributed: {framework: ray, roles: [head, worker]}`",
         );
     }
+    let (asking, steps): (Vec<Step>, Vec<Step>) =
+        steps.into_iter().partition(|step| outside::asks_hosts(step, &text[start..]));
+    for option in asking.iter().flat_map(|step| &step.options) {
+        draft.note(option.span, "an option of a step that asks for hosts, which jobc knows");
+    }
     let is_mpi = steps.iter().any(Step::is_mpi);
     let layout = shape(&settings, &steps, &text[start..], (whole, start), draft);
     let ranked = match own {
@@ -64,6 +69,11 @@ pub(super) fn read(
         let mut facts = facts(&settings, layout, ranked, part);
         if let Some(role) = own::role(text) {
             role.clone_into(&mut facts.role);
+        }
+        body.answer_hosts(&asking, &facts, draft);
+        body.read_modules(draft);
+        if own.is_none() {
+            body.repeat(&steps, &facts, draft);
         }
         body.replace_variables(&facts, draft);
         body.read_commands(draft);

@@ -2,6 +2,7 @@
 
 use crate::source::Span;
 
+use super::super::container;
 use super::super::draft::Draft;
 use super::super::nodes::{entry, map, sequence, string};
 use super::layout::ROLE;
@@ -43,18 +44,13 @@ pub(super) fn write(
             "container-mounts" => mounts(value, body, span, draft),
             "container-workdir" => {
                 let path = resolved(value, body, span, draft, 0);
-                draft.field(&["roles", ROLE, "workdir"], span, string(span, path));
+                if path.contains("$PWD") {
+                    container::param(draft, "PWD", None, span);
+                }
+                draft.field(&["roles", ROLE, "workdir"], span, string(span, path.replace("$PWD", HERE)));
             }
             _ => {}
         }
-    }
-    if let Some((name, _, span)) =
-        options.iter().find(|(name, ..)| ["container-image", "image"].contains(name))
-    {
-        if *name == "container-image" {
-            draft.need_of_target(&["slurm", "container"], *span, string(*span, "pyxis"));
-        }
-        return;
     }
     // As with `sbatch`, the job starts in the directory of the caller, with the caller's variables: those that the
     // script names, since a job passes variables by name.
@@ -64,6 +60,24 @@ pub(super) fn write(
         Some((passed, _)) => passed.clone(),
         None => used,
     };
+    if let Some((name, _, span)) =
+        options.iter().find(|(name, ..)| ["container-image", "image"].contains(name))
+    {
+        if *name == "container-image" {
+            draft.need_of_target(&["slurm", "container"], *span, string(*span, "pyxis"));
+        }
+        for name in
+            passed.iter().filter(|name| !OF_IMAGE.contains(&name.as_str()) && !has_default(body, name))
+        {
+            let of_caller = if container::is_secret(name) {
+                container::secret(draft, name, first)
+            } else {
+                container::param(draft, name, None, first)
+            };
+            draft.set(&["env", name], first, string(first, of_caller));
+        }
+        return;
+    }
     draft.note(first, "the job gets the variables that the script names: `image.host.env`");
     let (key, flag) = (first, crate::document::Value::Bool(true));
     let mut host = vec![entry("cwd", key, crate::document::Node { span: key, value: flag })];
@@ -98,7 +112,30 @@ fn reference(value: &str, body: &str, span: Span, draft: &mut Draft<'_>) -> Stri
         format!("`{value}` is a file of one cluster: the image is a parameter"),
         "set it to what the file was made of: `--set IMAGE=nvcr.io/nvidia/pytorch:24.07-py3`, or the variable `IMAGE`",
     );
-    super::super::container::param(draft, "IMAGE", None, span)
+    container::param(draft, "IMAGE", None, span)
+}
+
+/// Variables that an image has, or a launcher sets.
+const OF_IMAGE: [&str; 14] = [
+    "CONDA_PREFIX",
+    "CUDA_HOME",
+    "CUDA_VISIBLE_DEVICES",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "LOCAL_RANK",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "NODE_RANK",
+    "NVIDIA_VISIBLE_DEVICES",
+    "PYTHONPATH",
+    "RANK",
+    "TMPDIR",
+    "WORLD_SIZE",
+];
+
+/// Whether a script has a value for a variable that is not set.
+fn has_default(body: &str, name: &str) -> bool {
+    [":-", ":=", "-", "=", ":+", "+"].iter().any(|operator| body.contains(&format!("${{{name}{operator}")))
 }
 
 /// The directory of the caller.
@@ -111,8 +148,8 @@ fn resolved(text: &str, body: &str, span: Span, draft: &mut Draft<'_>, depth: us
     let rest = &text[at + 1..];
     let length =
         |text: &str| text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
-    let (name, default, used) = match rest.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
-        Some((inner, _)) => {
+    let (name, default, used) = match rest.strip_prefix('{').and_then(in_braces) {
+        Some(inner) => {
             let (name, operator) = inner.split_at(length(inner));
             let default = operator.strip_prefix(":-").or_else(|| operator.strip_prefix(":="));
             (name, default.map(str::to_owned), inner.len() + 2)
@@ -128,11 +165,12 @@ fn resolved(text: &str, body: &str, span: Span, draft: &mut Draft<'_>, depth: us
     }
     let given = ["=", ":=", ":-"].into_iter().find_map(|operator| {
         if operator == "=" {
-            return super::steps::assigned(body, name).map(word);
+            return super::steps::assigned(body, name)
+                .map(|value| word(&value.replacen("$(pwd)", "$PWD", 1)));
         }
         let start = format!("${{{name}{operator}");
         let (_, value) = body.split_once(&start)?;
-        value.split_once('}').map(|(value, _)| value.to_owned())
+        in_braces(value).map(|value| value.replacen("$(pwd)", "$PWD", 1))
     });
     let given = default.or(given).filter(|given| !given.contains(&format!("${name}")));
     let value = match given.filter(|value| !value.contains(['`', '('])) {
@@ -144,7 +182,7 @@ fn resolved(text: &str, body: &str, span: Span, draft: &mut Draft<'_>, depth: us
                 let rest = value.strip_prefix(&own)?.trim_start_matches(['-', '=']).trim_end_matches('}');
                 (!rest.contains('$')).then(|| rest.to_owned())
             });
-            super::super::container::param(draft, name, default.as_deref(), span)
+            container::param(draft, name, default.as_deref(), span)
         }
     };
     format!("{}{value}{}", &text[..at], resolved(after, body, span, draft, depth + 1))
@@ -153,6 +191,16 @@ fn resolved(text: &str, body: &str, span: Span, draft: &mut Draft<'_>, depth: us
 /// The first word of what a script assigns.
 fn word(text: &str) -> String {
     text.split(['"', '\'', '\n', ' ', '\t', ';']).next().unwrap_or_default().to_owned()
+}
+
+/// The text up to the bracket that closes the one before it.
+fn in_braces(text: &str) -> Option<&str> {
+    let mut depth = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        depth += i32::from(*c == '{') - i32::from(*c == '}');
+        depth < 0
+    });
+    end.map(|(at, _)| &text[..at])
 }
 
 /// `SOURCE:MOUNT[:FLAGS]` and `PATH`, separated by commas.
@@ -173,7 +221,7 @@ fn mounts(value: &str, body: &str, span: Span, draft: &mut Draft<'_>) {
         let source = super::super::paths::source(source).replace("$PWD", HERE);
         let mount = mount.replace("$PWD", HERE);
         if source.contains(HERE) || mount.contains(HERE) {
-            super::super::container::param(draft, "PWD", None, span);
+            container::param(draft, "PWD", None, span);
         }
         if source.replace("${{", "").contains(['$', '`']) || mount.replace("${{", "").contains(['$', '`']) {
             draft.refuse(span, format!("`{part}` is computed by the shell"), "write the path");
@@ -193,7 +241,7 @@ fn mounts(value: &str, body: &str, span: Span, draft: &mut Draft<'_>) {
 /// `tmpfs:MOUNT:size=BYTES+…`: memory, which at /dev/shm is that of the role.
 fn memory(mount: &str, flags: &str, number: usize, span: Span, draft: &mut Draft<'_>) {
     let size = flags.split('+').find_map(|flag| flag.strip_prefix("size="));
-    let Some(size) = size.and_then(super::super::container::bytes).map(super::super::container::size) else {
+    let Some(size) = size.and_then(container::bytes).map(container::size) else {
         return draft.changed(
             span,
             format!("the memory at `{mount}` has no size"),

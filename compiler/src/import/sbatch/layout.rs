@@ -130,7 +130,7 @@ impl Request {
             if by > 1 && !number.is_multiple_of(by) {
                 draft.refuse(
                     span,
-                    format!("{number} GPUs cannot be divided by {by} {what}"),
+                    format!("{} cannot be divided by {by} {what}", if number == 1 { "1 GPU".to_owned() } else { format!("{number} GPUs") }),
                     "in a job file each instance has GPUs of its own: request as many as there are tasks, or a share of one with `gpu: {count: 1, share: {memory: 8GiB}}`",
                 );
                 return None;

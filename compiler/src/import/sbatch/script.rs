@@ -31,7 +31,7 @@ pub(super) fn name(settings: &Settings, path: &Utf8Path, first: Span, draft: &mu
 
 /// The words of `#!`, if the script is one of a shell; another interpreter is refused.
 pub(super) fn shell(text: &str, first: Span, draft: &mut Draft<'_>) -> Option<Vec<String>> {
-    let line = text.lines().next().unwrap_or_default().trim_start_matches("#!").trim();
+    let line = text.lines().next().and_then(|line| line.strip_prefix("#!")).unwrap_or_default().trim();
     let words: Vec<&str> =
         line.split_whitespace().filter(|word| *word != "/usr/bin/env" && *word != "-S").collect();
     let program = words.first().map_or("bash", |word| word.rsplit('/').next().unwrap_or(word));

@@ -12,8 +12,8 @@ use super::options::{OF_SRUN, OPTIONS, by_name};
 use super::scan::Class;
 
 /// Words before a command that is still the beginning of a command.
-const BEFORE: [&str; 12] =
-    ["then", "do", "else", "time", "exec", "eval", "nohup", "sudo", "env", "command", "!", "{"];
+const BEFORE: [&str; 13] =
+    ["then", "do", "else", "elif", "time", "exec", "eval", "nohup", "sudo", "env", "command", "!", "{"];
 
 /// An option of a step.
 pub(super) struct StepOption {
@@ -84,7 +84,7 @@ fn begins_command(body: &str, at: usize) -> bool {
     let is_assignment = word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     });
-    BEFORE.contains(&word) || is_assignment && last != '='
+    BEFORE.contains(&word.rsplit('/').next().unwrap_or_default()) || is_assignment && last != '='
 }
 
 /// Reads the steps of a body that begins at a byte of the file.
@@ -117,9 +117,8 @@ pub(super) fn read(
             };
             while let Some(word) = rest.next_if(|word| is_option(body, word)) {
                 let text = word.text();
-                if !text.starts_with('-') {
-                    let note = "options of `srun` in a variable: jobc starts the tasks";
-                    draft.note(span(word.range.clone()), note);
+                if let Some(name) = variable(&word) {
+                    in_variable((body, classes), name, &span, span(word.range.clone()), &mut step, draft);
                     continue;
                 }
                 if text == "--" {
@@ -129,6 +128,7 @@ pub(super) fn read(
                     step.options.push(option);
                 }
             }
+            of_environment(body, &span, &mut step);
             let Some(program) = rest.peek() else {
                 draft.invalid(span(at..at + 4), "`srun` without a command", "");
                 break;
@@ -158,26 +158,131 @@ fn limit(body: &str, classes: &[Class], at: usize) -> usize {
 
 /// Whether a word is an option, or a variable of options.
 fn is_option(body: &str, word: &Word) -> bool {
-    match &word.pieces[..] {
-        [Piece::Text(text), ..] => text.starts_with('-') && text.len() > 1,
-        [Piece::Variable(name)] => assigned(body, name).is_some_and(|value| value.starts_with('-')),
-        [Piece::Other(text)] => {
-            let name = text.trim_start_matches("${").split(['[', ':', '}']).next().unwrap_or_default();
-            assigned(body, name).is_some_and(|value| value.starts_with('-'))
+    match variable(word) {
+        Some(name) => assignments(body, name).any(|(value, _)| value.starts_with('-')),
+        None => {
+            matches!(&word.pieces[..], [Piece::Text(text), ..] if text.starts_with('-') && text.len() > 1)
         }
-        _ => false,
+    }
+}
+
+/// The name of the variable that a word is: `$NAME`, `${NAME:-x}`, `"${NAME[@]}"`.
+fn variable(word: &Word) -> Option<&str> {
+    match &word.pieces[..] {
+        [Piece::Variable(name)] => Some(name),
+        [Piece::Other(text)] => text.strip_prefix("${")?.split(['[', ':', '}']).next(),
+        _ => None,
+    }
+}
+
+/// Reads options of `srun` that the script has in a variable: `ARGS=(--container-image $IMAGE)`.
+fn in_variable(
+    (body, classes): (&str, &[Class]),
+    name: &str,
+    span: &impl Fn(Range<usize>) -> Span,
+    used: Span,
+    step: &mut Step,
+    draft: &mut Draft<'_>,
+) {
+    draft.note(used, "options of `srun` in a variable: jobc starts the tasks");
+    let with_options: Vec<(&str, bool)> =
+        assignments(body, name).filter(|(value, _)| value.starts_with('-')).collect();
+    for (value, is_certain) in with_options {
+        let from = value.as_ptr() as usize - body.as_ptr() as usize;
+        let to = end_of_value(body, classes, from);
+        if !is_certain {
+            let text = value.split(['=', ' ', '\n', '"', ')']).next().unwrap_or_default();
+            draft.changed(
+                span(from..from + text.len()),
+                format!("`srun` has the option `{text}` in one case of the script: it is not read"),
+                "write it behind `srun`, or write what it is for into the job file",
+            );
+            continue;
+        }
+        let mut at = from;
+        while at < to {
+            let Ok(words) = split(&body[..to], at) else { break };
+            at = words.end + 1;
+            let mut rest = words.words.into_iter().peekable();
+            while let Some(word) = rest.next() {
+                // A value on a line of its own is a word of the option before it.
+                if word.text().starts_with('-')
+                    && let Some(option) = option(&word, &mut rest, span, draft)
+                {
+                    step.options.push(option);
+                }
+            }
+        }
+    }
+}
+
+/// Where the value of an assignment ends, of which `from` is the first byte behind quotes and brackets.
+fn end_of_value(body: &str, classes: &[Class], from: usize) -> usize {
+    let before = body[..from].trim_end_matches([' ', '\t', '\n', '\\']);
+    let ends = |found: &dyn Fn(usize) -> bool| (from..body.len()).find(|at| found(*at)).unwrap_or(body.len());
+    match before.chars().next_back() {
+        Some('(') => ends(&|at| body.as_bytes()[at] == b')' && classes[at] == Class::Code),
+        Some(quote @ ('"' | '\'')) => {
+            ends(&|at| body[at..].starts_with(quote) && !body[..at].ends_with('\\'))
+        }
+        _ => ends(&|at| body.as_bytes()[at].is_ascii_whitespace()),
+    }
+}
+
+/// Variables that `srun` reads where it has no such option.
+const INPUT: [(&str, &str); 10] = [
+    ("SLURM_CPUS_PER_TASK", "cpus-per-task"),
+    ("SLURM_GPUS_PER_NODE", "gpus-per-node"),
+    ("SLURM_GPUS_PER_TASK", "gpus-per-task"),
+    ("SLURM_JOB_NUM_NODES", "nodes"),
+    ("SLURM_MPI_TYPE", "mpi"),
+    ("SLURM_NNODES", "nodes"),
+    ("SLURM_NPROCS", "ntasks"),
+    ("SLURM_NTASKS", "ntasks"),
+    ("SLURM_NTASKS_PER_NODE", "ntasks-per-node"),
+    ("SRUN_CPUS_PER_TASK", "cpus-per-task"),
+];
+
+/// Adds the options that the script sets for `srun` as variables.
+fn of_environment(body: &str, span: &impl Fn(Range<usize>) -> Span, step: &mut Step) {
+    for (variable, name) in INPUT {
+        let Some(value) = assigned(&body[..step.range.start], variable) else { continue };
+        let value = value.split(['"', '\'', '\n', ' ', '\t', ';', ')']).next().unwrap_or_default();
+        if step.option(name).is_none() && !value.is_empty() && !value.contains('$') {
+            let at = value.as_ptr() as usize - body.as_ptr() as usize;
+            let range = at..at + value.len();
+            step.options.push(StepOption {
+                name,
+                value: Word::plain(value, range.clone()),
+                span: span(range),
+            });
+        }
     }
 }
 
 /// The value that a script assigns to a variable, without quotes and blanks before it.
 pub(super) fn assigned<'b>(body: &'b str, name: &str) -> Option<&'b str> {
-    let line = body.lines().find_map(|line| {
-        let line = line.trim_start();
-        let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
-        line.strip_prefix(name)?.strip_prefix('=')
-    })?;
-    let at = line.as_ptr() as usize - body.as_ptr() as usize;
-    Some(body[at..].trim_start_matches(['"', '\'', '(', ' ', '\t', '\\', '\n']))
+    assignments(body, name).next().map(|(value, _)| value)
+}
+
+/// Whether a script assigns to a variable on a line before a byte.
+pub(super) fn is_assigned_before(body: &str, name: &str, at: usize) -> bool {
+    let line = body[..at].rfind('\n').map_or(0, |end| end + 1);
+    assigned(&body[..line], name).is_some()
+}
+
+/// The values that a script assigns to a variable, without quotes and blanks before them, and whether it always does.
+fn assignments<'b>(body: &'b str, name: &str) -> impl Iterator<Item = (&'b str, bool)> {
+    body.lines().filter_map(move |whole| {
+        let line = ["export ", "declare -a ", "declare ", "local ", "readonly "]
+            .into_iter()
+            .fold(whole.trim_start(), |line, word| line.strip_prefix(word).unwrap_or(line).trim_start());
+        let line = line.strip_prefix(name)?;
+        let line = line.strip_prefix('+').unwrap_or(line).strip_prefix('=')?;
+        let at = line.as_ptr() as usize - body.as_ptr() as usize;
+        let value = body[at..].trim_start_matches(['"', '\'', '(', ' ', '\t', '\\', '\n']);
+        Some((value, !whole.starts_with([' ', '\t'])))
+    })
 }
 
 fn option(
