@@ -12,12 +12,12 @@ use crate::document::{Document, Entry, Node, Value};
 use crate::emit;
 use crate::files::Files;
 use crate::import::{
-    Account, Comments as CommentLines, Format, Read, Selection, comment_lines, import, in_its_words,
+    Account, Comments as CommentLines, Format, Outcome, Read, Selection, comment_lines, import, in_its_words,
     is_foreign, read_document, read_text, text_format,
 };
 use crate::openpai::without_commands;
 use crate::parse::parse;
-use crate::source::{Source, SourceId, Sources};
+use crate::source::{Source, SourceId, Sources, Span};
 use crate::{format, validate};
 
 /// What becomes of a file.
@@ -56,14 +56,15 @@ pub fn rewrite(
 
 /// Writes what was read.
 fn finish(read: Read, format: Format, sources: &Sources, sink: &mut Sink) -> (RewriteResult, Account) {
-    let targets = read.targets.as_ref().map(targets_file);
+    let [of_job, of_targets] = apart(read.comments, &read.account, sources);
+    let targets = read.targets.map(|settings| targets_file(settings, of_targets, sources));
     let document = read.document.filter(|document| {
         let is_sound = validate::validate(document, sink);
         sink.locate(DocumentId::Job, document, sources);
         is_sound && !sink.has_errors()
     });
     let result = document.map_or(RewriteResult::Refused, |document| {
-        let text = with_comments(written(&document), &document, read.comments, sources);
+        let text = with_comments(written(&document), &document, of_job, sources);
         RewriteResult::Job(text, targets)
     });
     in_its_words(format, sink);
@@ -127,16 +128,50 @@ fn written(document: &Document) -> String {
 }
 
 /// A targets file with the settings of one target.
-fn targets_file(settings: &Node) -> String {
+fn targets_file(mut settings: Node, comments: Vec<(SourceId, CommentLines)>, sources: &Sources) -> String {
+    let at = settings.span;
     let backend = if settings.get("kubernetes").is_some() { "kubernetes" } else { "slurm" };
-    let mut target = serde_json::json!({ "backends": [backend] });
-    if let (Some(target), serde_json::Value::Object(settings)) = (target.as_object_mut(), settings.to_json())
-    {
-        target.extend(settings);
+    if let Value::Mapping(entries) = &mut settings.value {
+        let backends = crate::import::plain(at, &serde_json::json!([backend]));
+        entries.insert(0, Entry { key: "backends".to_owned(), key_span: at, value: backends });
     }
-    let file = serde_json::json!({ "version": 1, "targets": { "cluster": target } });
-    let text = emit::to_yaml(&file);
-    format::format(&text).unwrap_or(text)
+    let entry = |key: &str, value: Node| Entry { key: key.to_owned(), key_span: at, value };
+    let map = |entries: Vec<Entry>| Node { span: at, value: Value::Mapping(entries) };
+    let version = crate::import::plain(at, &serde_json::json!(1));
+    let targets = map(vec![entry("cluster", settings)]);
+    let document = Document { root: map(vec![entry("version", version), entry("targets", targets)]) };
+    with_comments(written(&document), &document, comments, sources)
+}
+
+/// The comments of the job and those of the target. A comment behind an option goes where the option goes; that of one
+/// that needs no field goes with it.
+fn apart(
+    comments: Vec<(SourceId, CommentLines)>,
+    account: &Account,
+    sources: &Sources,
+) -> [Vec<(SourceId, CommentLines)>; 2] {
+    let [mut of_job, mut of_targets] = [vec![], vec![]];
+    for (id, lines) in comments {
+        let outcomes = |line: usize| -> Vec<&Outcome> {
+            let rows = account.rows().into_iter().filter(|row| row.span.source == id);
+            let at = |span: Span| sources.get(id).line_column(span.start).line as usize - 1;
+            rows.filter(|row| at(row.span) == line).map(|row| &row.outcome).collect()
+        };
+        let (mut job, mut targets) = (CommentLines::new(), CommentLines::new());
+        for (line, comment) in lines {
+            let of_line = if comment.1 { vec![] } else { outcomes(line) };
+            let are =
+                |is: fn(&Outcome) -> bool| !of_line.is_empty() && of_line.iter().all(|outcome| is(outcome));
+            if are(|outcome| matches!(outcome, Outcome::Target(_))) {
+                targets.insert(line, comment);
+            } else if !are(|outcome| matches!(outcome, Outcome::Note(_))) {
+                job.insert(line, comment);
+            }
+        }
+        of_job.push((id, job));
+        of_targets.push((id, targets));
+    }
+    [of_job, of_targets]
 }
 
 /// Removes from `openpai.protocol` what `run` and `setup` contain.
