@@ -22,15 +22,19 @@ const LATER: &str = "a command of the editor: `jobc exec` starts one in the task
 /// The keys, by name.
 pub(super) static KEYS: &[CommandOption] = &[
     key("$schema", Note(EDITOR)),
+    key("appPort", Field("`resources.ports`, with `publish: host`")),
     key("build", Field("`image: {dockerfile, context, target, args}`")),
     key("capAdd", Field("`security.capabilities.add`")),
     key("containerEnv", Field("`env`")),
     key("containerUser", Field("`user`")),
+    key("context", Field("`image.context`")),
     key("customizations", Note(EDITOR)),
     key(
         "dockerComposeFile",
         Refusal("the services are in a Compose file", "import that file: `jobc import compose.yaml`"),
     ),
+    key("dockerFile", Field("`image.dockerfile`")),
+    key("extensions", Note(EDITOR)),
     key("features", Field("nothing, with a warning: features are not installed")),
     key("forwardPorts", Field("`resources.ports`, with `publish: host`")),
     key("hostRequirements", Field("`resources`")),
@@ -53,7 +57,11 @@ pub(super) static KEYS: &[CommandOption] = &[
         "runArgs",
         Field("`resources` for `--gpus`, `--shm-size`, `--memory` and `--cpus`; others are a warning"),
     ),
+    key("runServices", Note("services of the Compose file")),
+    key("secrets", Note("texts of the editor, which asks for values; write them as `secrets`")),
     key("securityOpt", Field("nothing: the profiles are those of jobc")),
+    key("service", Note("a service of the Compose file")),
+    key("settings", Note(EDITOR)),
     key("shutdownAction", Note("`jobc stop` ends the job")),
     key("updateContentCommand", Field("`setup`")),
     key("updateRemoteUserUID", Note("files in mounted directories belong to the caller")),
@@ -63,9 +71,12 @@ pub(super) static KEYS: &[CommandOption] = &[
     key("workspaceMount", Note("the directory of the file is mounted at `workspaceFolder`")),
 ];
 
-/// Whether it is a development container: its image, and a key that only it has.
+/// Whether it is a development container: JSON with an image, and only keys that it has.
 pub(super) fn is_container(root: &Node) -> bool {
-    let keys = [
+    let has = |key: &str| root.get(key).is_some();
+    let is_json = |entry: &Entry| entry.key_span.range().len() > entry.key.len();
+    let is_known = |entry: &Entry| is_json(entry) && KEYS.iter().any(|key| key.long == entry.key);
+    let of_editor = [
         "containerEnv",
         "customizations",
         "features",
@@ -76,10 +87,10 @@ pub(super) fn is_container(root: &Node) -> bool {
         "remoteUser",
         "runArgs",
         "workspaceFolder",
-        "dockerComposeFile",
     ];
-    let has = |key: &str| root.get(key).is_some();
-    has("dockerComposeFile") || (has("image") || has("build")) && keys.iter().any(|key| has(key))
+    let has_image = ["build", "dockerFile", "image"].iter().any(|key| has(key));
+    has("dockerComposeFile")
+        || has_image && (of_editor.iter().any(|key| has(key)) || root.entries().iter().all(is_known))
 }
 
 /// Reads a development container.
@@ -137,11 +148,17 @@ fn field(entry: &Entry, directory: &str, draft: &mut Draft<'_>) {
                     image[key] = json!(value);
                 }
             }
+            if let Some(entry) = node.entries().iter().find(|entry| entry.key == "options") {
+                let message = "options of `docker build` are not read";
+                role.draft.changed(entry.key_span, message, "`target` and `args` of `build` are");
+            }
             for (name, value, _) in node.get("args").map(pairs).unwrap_or_default() {
                 image["args"][&name] = json!(value);
             }
             role.draft.field(&["image"], part, json(part, &image));
         }
+        "dockerFile" => role.draft.field(&["image", "dockerfile"], part, string(part, text)),
+        "context" => role.draft.field(&["image", "context"], part, string(part, text)),
         "containerEnv" | "remoteEnv" => {
             for (name, value, at) in pairs(node) {
                 let value = value.map(|value| local(&value)).unwrap_or_default();
@@ -169,7 +186,7 @@ fn field(entry: &Entry, directory: &str, draft: &mut Draft<'_>) {
             "features are not installed",
             "write what they install as `image: {from: …, steps: […]}`, or name an image that has it",
         ),
-        "forwardPorts" => {
+        "appPort" | "forwardPorts" => {
             for (port, at) in texts(node) {
                 container::port(&mut role, port.rsplit(':').next().unwrap_or(&port), at);
             }
@@ -193,8 +210,9 @@ fn field(entry: &Entry, directory: &str, draft: &mut Draft<'_>) {
                 let fields = match scalar(item) {
                     Some(text) => text
                         .split(',')
-                        .filter_map(|field| {
-                            field.split_once('=').map(|(key, value)| (key.to_owned(), local(value)))
+                        .map(|field| {
+                            let (key, value) = field.split_once('=').unwrap_or((field, "true"));
+                            (key.to_owned(), local(value))
                         })
                         .collect::<Vec<_>>(),
                     None => pairs(item)
@@ -211,7 +229,7 @@ fn field(entry: &Entry, directory: &str, draft: &mut Draft<'_>) {
                 let mount = Mount {
                     source: of(&["source", "src"]),
                     target: of(&["target", "dst", "destination"]).unwrap_or_default(),
-                    read_only: false,
+                    read_only: of(&["readonly", "ro"]).is_some_and(|value| value != "false"),
                     is_volume: of(&["type"]) == Some("volume"),
                 };
                 container::mount(role.draft, &mount, item.span);

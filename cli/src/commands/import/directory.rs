@@ -129,7 +129,9 @@ fn print(rows: &[Row], directory: &Utf8Path) {
 fn walk(directory: &Utf8Path, depth: usize, files: &mut Vec<Utf8PathBuf>) {
     let Ok(entries) = directory.read_dir_utf8() else { return };
     for entry in entries.flatten() {
-        let is_hidden = entry.file_name().starts_with('.') || entry.file_name() == "node_modules";
+        // `.devcontainer/devcontainer.json`, `.devcontainer.json`
+        let is_hidden = entry.file_name().starts_with('.') && !entry.file_name().starts_with(".devcontainer")
+            || entry.file_name() == "node_modules";
         let Ok(kind) = entry.file_type() else { continue };
         if files.len() >= MAX_FILES || is_hidden {
             continue;
@@ -156,7 +158,8 @@ fn imported(file: &Utf8Path) -> Vec<Row> {
     let Ok(text) = read(file) else { return vec![] };
     let mut sources = Sources::new();
     let id = sources.add(Source::new(file, text.as_str()));
-    let of_text = text_format(sources.get(id));
+    let of_text =
+        text_format(sources.get(id)).filter(|found| *found != Format::Sbatch || text.starts_with("#!"));
     let document =
         if is_document && of_text.is_none() { parse(&sources, id, &mut Sink::new()) } else { None };
     let Some(found) = of_text.or_else(|| document.as_ref().and_then(format_of)) else { return vec![] };
