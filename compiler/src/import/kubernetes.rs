@@ -277,13 +277,21 @@ fn share_image(roles: &[String], draft: &mut Draft<'_>) {
     draft.set(&["image"], first.span, first);
 }
 
-/// Names of the claims that an object makes for its pods.
-fn claims(object: &Node) -> Vec<String> {
+/// The claims that an object makes for its pods: their names, and the sizes of those that each pod has for itself.
+fn claims(object: &Node) -> Vec<(String, Option<String>)> {
     let spec = object.get("spec");
-    let of = |key: &str| spec.and_then(|spec| spec.get(key)).map_or(&[][..], Node::items);
-    let templates = of("volumeClaimPolicies").iter().filter_map(|policy| policy.get("templates"));
-    let all = templates.flat_map(Node::items).chain(of("volumeClaimTemplates"));
-    all.filter_map(|claim| text_in(claim, &["metadata", "name"])).collect()
+    let of = |spec: Option<&Node>, key: &str| -> Vec<Node> {
+        spec.and_then(|spec| spec.get(key)).map_or(vec![], |list| list.items().to_vec())
+    };
+    let policies = of(spec, "volumeClaimPolicies");
+    let shared = policies.iter().filter_map(|policy| policy.get("templates")).flat_map(Node::items);
+    let group = spec.and_then(|spec| spec.get("leaderWorkerTemplate"));
+    let own = [of(spec, "volumeClaimTemplates"), of(group, "volumeClaimTemplates")].concat();
+    let name = |claim: &Node| text_in(claim, &["metadata", "name"]);
+    let size = |claim: &Node| text_in(claim, &["spec", "resources", "requests", "storage"]);
+    let shared = shared.filter_map(|claim| Some((name(claim)?, None)));
+    let own = own.iter().filter_map(|claim| Some((name(claim)?, Some(size(claim).unwrap_or_default()))));
+    shared.chain(own).collect()
 }
 
 /// Whether a group of a LeaderWorkerSet has a leader with other pods than its workers, of which there are several.

@@ -20,8 +20,8 @@ pub(super) struct Context<'a> {
     pub(super) objects: &'a Objects<'a>,
     /// Host names of pods, longest first, with the role and the number of the instance.
     hosts: Vec<(String, String, u64)>,
-    /// Names of claims that the object makes for its pods.
-    pub(super) claims: Vec<String>,
+    /// Claims that the object makes for its pods: names, and the sizes of those that each pod has for itself.
+    pub(super) claims: Vec<(String, Option<String>)>,
     /// Names of volumes that one role hands to another.
     pub(super) handed: BTreeSet<String>,
     /// Whether there is one group of pods alone.

@@ -120,6 +120,9 @@ fn amount(entry: &Entry) -> Option<f64> {
     scalar(&entry.value).and_then(|text| quantity(&text))
 }
 
+/// What to do with a manifest that a program fills in before it is applied.
+const TEMPLATE: &str = "import the manifest with its values: `envsubst <FILE | jobc import -`";
+
 fn one<'e>(pod: &mut Pod<'_, '_, '_>, entry: &'e Entry, devices: &mut Vec<&'e Entry>) {
     let part = entry.key_span;
     let text = scalar(&entry.value).unwrap_or_default();
@@ -127,7 +130,7 @@ fn one<'e>(pod: &mut Pod<'_, '_, '_>, entry: &'e Entry, devices: &mut Vec<&'e En
         return pod.role.draft.invalid(
             part,
             format!("`{text}` is not a quantity such as `500m`, `4` or `16Gi`"),
-            "",
+            if text.contains('$') { TEMPLATE } else { "" },
         );
     };
     match entry.key.as_str() {

@@ -47,13 +47,18 @@ pub(super) fn read(pod: &mut Pod<'_, '_, '_>, list: &Node) {
             continue;
         }
         let volumes = pod.spec.get("volumes");
-        match named(volumes, &name).cloned() {
-            Some(volume) => Mounting { pod, mount, target: &target, part }.volume(&volume, &name),
-            None if pod.context.claims.contains(&name) => {
+        let claim = pod.context.claims.iter().find(|(claim, _)| *claim == name).map(|(_, size)| size.clone());
+        match (named(volumes, &name).cloned(), claim) {
+            (Some(volume), _) => Mounting { pod, mount, target: &target, part }.volume(&volume, &name),
+            (None, Some(None)) => {
                 let claim = format!("pvc:{name}-{}", pod.context.job);
                 Mounting { pod, mount, target: &target, part }.place(&name, &claim, false, part);
             }
-            None => pod.role.draft.invalid(part, format!("the pod has no volume `{name}`"), ""),
+            (None, Some(Some(size))) => {
+                let directory = super::super::nodes::json(part, &json!({ "sizeLimit": size }));
+                Mounting { pod, mount, target: &target, part }.empty(&directory, &name, part);
+            }
+            (None, None) => pod.role.draft.invalid(part, format!("the pod has no volume `{name}`"), ""),
         }
     }
 }

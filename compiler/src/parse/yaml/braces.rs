@@ -61,6 +61,12 @@ pub(super) fn report(
                     .note("an expression begins with `${{`, and names an entry of `params` or another scope")
                     .fix(format!("write `{replacement}`"), Location::Span(span), replacement, safety)
             }
+            None if is_template(written) => {
+                let message = format!("`{written}` is for a program that fills in the file, such as Helm");
+                Diagnostic::error(codes::KEY, message).at_span(span, "").note(
+                    "write the values, or the output of the program: `helm template CHART | jobc import -`",
+                )
+            }
             None => unknown(written, entries).into_iter().fold(
                 Diagnostic::error(
                     codes::KEY,
@@ -75,6 +81,14 @@ pub(super) fn report(
         report.push(diagnostic);
     }
     all
+}
+
+/// Whether braces are an action of Go's templates: `{{ .Values.x }}`, `{{- if … }}`, `{{ include "x" . }}`.
+fn is_template(written: &str) -> bool {
+    let Some((_, inside)) = written.split_once("{{") else { return false };
+    let inside = inside.trim_start_matches('-').trim_start();
+    let words = ["if ", "range ", "include ", "template ", "with ", "toYaml ", "end", "else", "$"];
+    inside.starts_with('.') || words.iter().any(|word| inside.starts_with(word))
 }
 
 /// Puts what is meant into the tree, so that later passes find it.

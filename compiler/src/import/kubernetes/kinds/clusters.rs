@@ -1,9 +1,9 @@
 //! Kinds of Ray, LeaderWorkerSet and Volcano.
 
 use super::super::facts::Fact;
-use super::super::rows::{Row, fact, field, note, refused, setting};
+use super::super::rows::{Row, changed, fact, field, note, refused, setting};
 use super::kind::{Kind, Name, PodGroups, Stands};
-use super::shared::{CONTROLLER, CRON, KIND, NAMES};
+use super::shared::{CLAIM_OF_JOB, CLAIM_OF_POD, CONTROLLER, CRON, KIND, NAMES};
 
 pub(super) static RAYJOB: Kind = Kind {
     name: "RayJob",
@@ -89,11 +89,7 @@ pub(super) static LEADERWORKERSET: Kind = Kind {
             note("leaderWorkerTemplate.resourceClaimTemplates", "the pods claim devices themselves"),
             fact("leaderWorkerTemplate.size", Fact::Size),
             note("leaderWorkerTemplate.subGroupPolicy", "a group is placed as a whole"),
-            refused(
-                "leaderWorkerTemplate.volumeClaimTemplates",
-                "a claim of each pod",
-                "write `data` with `source: \"instance:10GiB\"`",
-            ),
+            changed("leaderWorkerTemplate.volumeClaimTemplates", CLAIM_OF_POD, CLAIM_OF_JOB),
             note("networkConfig", NAMES),
             fact("replicas", Fact::Groups),
             note("rolloutStrategy", "a job is not updated while it runs"),

@@ -71,12 +71,12 @@ pub(super) const SERVES: &[Row] = &[
     note("serviceName", "instances find each other by name: `${{ hosts.main[0] }}`"),
     note("strategy", "a job is not updated while it runs"),
     note("updateStrategy", "a job is not updated while it runs"),
-    refused(
-        "volumeClaimTemplates",
-        "a claim of each pod that outlives it",
-        "write `data` with `source: \"instance:10GiB\"`, or a claim of the job: `source: \"pvc:NAME\"`",
-    ),
+    changed("volumeClaimTemplates", CLAIM_OF_POD, CLAIM_OF_JOB),
 ];
+
+pub(super) const CLAIM_OF_POD: &str = "a claim of each pod becomes a directory that ends with the task";
+pub(super) const CLAIM_OF_JOB: &str =
+    "write `source: \"pvc:NAME\"` for a claim that is there before and after the job";
 
 /// `spec` of a CronJob besides the job.
 pub(super) const CRON: &[Row] = &[
