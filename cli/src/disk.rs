@@ -46,6 +46,10 @@ impl Files for DiskFiles {
         exists && confine::permit(&path).is_ok()
     }
 
+    fn name(&self) -> Option<String> {
+        self.directory.file_name().map(str::to_owned)
+    }
+
     fn is_last(&self, directory: &Utf8Path) -> bool {
         boundary::is_last(directory.as_std_path())
     }

@@ -18,6 +18,11 @@ pub trait Files {
     /// Whether a file or directory exists.
     fn exists(&self, path: &Utf8Path) -> bool;
 
+    /// The name of the directory, if it has one.
+    fn name(&self) -> Option<String> {
+        None
+    }
+
     /// Whether the search for a targets file in parent directories ends at this one, outside a repository.
     fn is_last(&self, _directory: &Utf8Path) -> bool {
         true

@@ -61,7 +61,8 @@ pub(super) fn read(
     draft.is_sketch = selection.is_sketch;
     let main = document.root.span.source;
     let path = sources.get(main).path().to_owned();
-    let directory = path.parent().and_then(camino::Utf8Path::file_name);
+    let directory =
+        path.parent().and_then(camino::Utf8Path::file_name).map(str::to_owned).or_else(|| files.name());
     let mut variables = Variables::read(files);
     let loader = Loader::new(&document.root, sources, files, &mut variables, &mut draft);
     let (root, others) = loader.project(&document.root, selection);
@@ -69,7 +70,7 @@ pub(super) fn read(
     draft.sink.retain(|found| !ALLOWED.contains(&found.code));
     let name = root.get("name").and_then(Node::as_str).map(str::to_owned);
     let name = name.map(|name| variables.interpolate(&name, first, &mut draft));
-    let ours = name.as_deref().or(directory).and_then(|name| converted(name, MAX_JOB_NAME, false));
+    let ours = name.or(directory).and_then(|name| converted(&name, MAX_JOB_NAME, false));
     draft.set(&["name"], first, string(first, ours.unwrap_or("app".to_owned())));
     top_level(root, &mut draft);
 
