@@ -221,3 +221,20 @@ fn equal_changes_of_combinations_are_merged() {
     let run = directory.jobc(&["diff", "job.yaml", "new.yaml", "--target", "kubernetes"]).exits(1);
     insta::assert_snapshot!(run.out);
 }
+
+/// A batch script and the job file that was made of it are the same job, until one of them changes.
+#[test]
+fn a_batch_script_is_compared_with_its_job_file() {
+    const SCRIPT: &str = "#!/bin/bash\n#SBATCH -J pair -N 2 --ntasks-per-node=1 -c 4 --mem=8G -t 30\n#SBATCH -p gpu\nsrun ./train\n";
+    let directory = Directory::new();
+    directory.write("pair.sbatch", SCRIPT);
+    directory.jobc(&["import", "pair.sbatch", "-o", "job.yaml", "--targets", "targets.yaml"]).exits(0);
+    let same = directory.jobc(&["diff", "pair.sbatch", "job.yaml"]).exits(0);
+    assert_eq!(same.out, "no difference from `pair.sbatch`\n");
+    directory.write("pair.sbatch", &SCRIPT.replace("--mem=8G", "--mem=16G").replace("-N 2", "-N 3"));
+    let run = directory.jobc(&["diff", "pair.sbatch", "job.yaml"]).exits(1);
+    for change in ["instances", "memory"] {
+        assert!(run.out.contains(change), "{}", run.out);
+    }
+    assert!(!run.out.contains("timeout"), "{}", run.out);
+}
