@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::lines::Lines;
 use crate::document::{Document, Node, Value};
 
-const JOB: [&str; 35] = [
+const JOB: [&str; 36] = [
     "version",
     "name",
     "description",
