@@ -63,8 +63,8 @@ def test_gpu_hours_of_all_attempts_count(host):
 
 def test_energy_is_a_limit(host):
     """100 W for 4 s are 400 J."""
-    expect(host.run(job(host, "energy", {"energy": "400J"})), 124, r"its budget is used up, 4\d\d J of 400 J")
-    seconds, record = ran(host, "energy")
+    expect(host.run(job(host, "joules", {"energy": "400J"})), 124, r"its budget is used up, 4\d\d J of 400 J")
+    seconds, record = ran(host, "joules")
     assert 3.5 < seconds[0] < 8 and host.read_output("saved") == "saved\n", seconds
     assert record["tasks"][0]["energy"]["gpu_millijoules"] >= 390_000, record["tasks"][0]
 

@@ -12,6 +12,9 @@ pytestmark = [pytest.mark.isolated, pytest.mark.duration(40), pytest.mark.accoun
 
 JUMP = 100_000  # millijoules
 
+# The samples of a task that only waits are written seldom.
+WORKS = "for second in $(seq 90); do sleep 0.1; done"
+
 
 @pytest.fixture(scope="module")
 def simulated(all_jobs):
@@ -103,7 +106,7 @@ def test_what_no_counter_tells_is_absent(host):
 
 def test_metrics_have_the_energy(host):
     """Prometheus sees joules that only grow."""
-    job = host.start(host.file("watched", run="sleep 8"), "--devices", "0")
+    job = host.start(host.file("watched", run=WORKS), "--devices", "0")
     host.wait_until_running(job)
     def joules():
         return [float(value) for value in re.findall(r"(?m)^jobc_task_gpu_energy_joules_total\{.*\} ([\d.]+)$", host.call("metrics").stdout)]
@@ -114,7 +117,7 @@ def test_metrics_have_the_energy(host):
 
 def test_all_in_json(host):
     """`jobc stats --format json` has both numbers, null where nothing counts them."""
-    job = host.start(host.file("json", run="sleep 6"), "--devices", "0")
+    job = host.start(host.file("json", run=WORKS), "--devices", "0")
     host.wait_until_running(job)
     def energy():
         lines = host.call("stats", "--no-stream", "--format", "json", job).stdout.splitlines()
