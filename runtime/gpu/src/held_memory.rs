@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// Waits until processes have little memory of these cards, by their UUIDs; returns the bytes that they still have after
-/// the longest wait. Where nothing can be asked, there is nothing to wait for.
+/// the longest wait. Where nothing can be asked, nothing is waited for.
 pub(crate) fn wait(machine: &Host, cards: &[String], stopped: &AtomicBool) -> Option<u64> {
     let mut watch = NvmlWatch::start(machine, 0).ok().flatten()?;
     wait_by(&mut watch, cards, LONGEST, stopped).ok().flatten()

@@ -83,6 +83,6 @@ if check == "clock":
     skew, most = json.loads(numbers[0])["skew"], float(numbers[1])
     if abs(skew) > most:
         side = "ahead of" if skew > 0 else "behind"
-        end(86, "%.3f s %s that of the first task, %g s allowed" % (abs(skew), side, most))
+        end(86, f"{abs(skew):.3f} s {side} that of the first task, {most:g} s allowed")
     note("%+.3f s from the first task" % skew)
 

@@ -51,13 +51,15 @@ pub(super) fn preflight(at: &Pointer, parent: &Node, report: &mut Report<'_>) {
     let Some(Value::Sequence(checks)) = parent.get("preflight").map(|checks| &checks.value) else { return };
     for (number, check) in checks.iter().enumerate() {
         let at = at.key("preflight").index(number);
-        exactly_one(report, &at, check, &["disk", "clock", "network", "allreduce", "run"], "what is checked");
+        let kinds = ["disk", "clock", "network", "allreduce", "run"];
+        exactly_one(report, &at, check, &kinds, "what is checked");
         for (key, of) in [("path", "disk"), ("timeout", "run")] {
-            if check.get(key).is_some() && check.get(of).is_none() {
+            let is_another = check.get(of).is_none() && !present(check, &kinds).is_empty();
+            if check.get(key).is_some() && is_another {
                 report.push(
                     Diagnostic::error(codes::MISSING_KEY, format!("`{of}` is missing next to `{key}`"))
                         .at_place(report.key(&at.key(key)), "")
-                        .note(format!("`{key}` belongs to `{of}` alone; leave it out, or write `{of}`")),
+                        .note(format!("`{key}` belongs to `{of}` alone; leave it out")),
                 );
             }
         }
