@@ -14,7 +14,7 @@ pub(super) fn check_budget(plan: &JobPlan, sink: &mut Sink) {
         sink.push(
             Diagnostic::error(codes::BUDGET, "`budget` limits nothing")
                 .at(&at, "")
-                .note("write `gpu_hours: 96`, `energy: 10kWh` or `cost: 50`"),
+                .note("name a limit, as in `gpu_hours: 96`, `energy: 10kWh` or `cost: 50`"),
         );
     }
     if budget.gpu_hours.is_some() && plan.roles.iter().all(|role| role.fixed_gpus() == Some(0)) {

@@ -115,7 +115,7 @@ fn of_samples(record: &Record, samples: &[Sample], now: Time) -> JobUsage {
         let mut spent = Spent::of(record, rates, now);
         // Also that of attempts that run.
         spent.energy = job.energy;
-        job.cost = Some(Cost { amount: Decimal(rates.cost(&spent)), currency: currency.clone() });
+        job.cost = Some(Cost { amount: Decimal(spent.cost(rates)), currency: currency.clone() });
     }
     job.gpu_seconds = u64::try_from(gpu_millis / 1000).unwrap_or(u64::MAX);
     job.cpu_seconds = cpu_usec / 1_000_000;

@@ -36,6 +36,7 @@ pub mod origin;
 pub mod port_owner;
 mod program;
 pub mod provision;
+pub mod rates;
 pub mod ready;
 pub mod record;
 pub mod recover;

@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::directory::{Directory, replace};
-use crate::spent::Rates;
+use crate::rates::Rates;
 use jobc_gpu::lease::GpuLease;
 use jobc_place::job::{End, RoleCombination};
 use jobc_place::metric::{FirstValue, MetricValue};

@@ -1,31 +1,11 @@
 //! What a job has used until now: GPU-hours, energy, and the cost by the prices of its target.
 
-use std::collections::BTreeMap;
-
 use jobc_place::energy::{EnergyTotal, EnergyUse};
 use jobc_place::task::TaskStatus;
 use jobc_place::time::Time;
-use jobc_schema::plan::JobPlan;
-use serde::{Deserialize, Serialize};
 
+use crate::rates::Rates;
 use crate::record::Record;
-
-/// What a task uses while it runs, by role, and what that costs: as the plan has it, in millionths of the currency.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rates {
-    /// GPUs of a task, where the plan has their number.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub gpus: BTreeMap<String, u64>,
-    /// What a task costs in an hour.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub hourly: BTreeMap<String, u64>,
-    /// The currency, if the target has prices.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub currency: Option<String>,
-    /// The price of a kilowatt-hour.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kwh: Option<u64>,
-}
 
 /// What a job has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,47 +18,15 @@ pub struct Spent {
     pub energy: EnergyTotal,
 }
 
-impl Rates {
-    /// Those of a plan; nothing for a job without a budget at a target without prices.
-    pub fn of(plan: &JobPlan) -> Option<Self> {
-        let prices = plan.target.settings.prices.as_ref();
-        if plan.budget.is_none() && prices.is_none() {
-            return None;
-        }
-        let gpus = plan.roles.iter().filter_map(|role| Some((role.name.clone(), role.fixed_gpus()?)));
-        let hourly = plan.roles.iter().filter_map(|role| Some((role.name.clone(), plan.hourly_cost(role)?)));
-        Some(Self {
-            gpus: gpus.collect(),
-            hourly: hourly.collect(),
-            currency: prices.map(|prices| prices.currency.clone()),
-            kwh: prices.and_then(|prices| prices.energy).map(|price| price.0),
-        })
-    }
-
-    /// The tasks of a role stand for so many instances of the plan.
-    pub fn multiply(&mut self, role: &str, instances: u64) {
-        for rates in [&mut self.gpus, &mut self.hourly] {
-            if let Some(rate) = rates.get_mut(role) {
-                *rate = rate.saturating_mul(instances);
-            }
-        }
-    }
-
-    /// The GPUs of a task.
-    fn gpus_of(&self, task: &TaskStatus) -> u64 {
-        self.gpus.get(&task.task.role).copied().unwrap_or(task.gpus.len() as u64)
-    }
-
+impl Spent {
     /// What has been spent in millionths of the currency.
-    pub fn cost(&self, spent: &Spent) -> u64 {
-        let by_time = spent.hourly_millis / 3_600_000;
-        let energy = u128::from(spent.energy.millijoules().unwrap_or(0));
-        let by_energy = energy * u128::from(self.kwh.unwrap_or(0)) / 3_600_000_000;
+    pub fn cost(&self, rates: &Rates) -> u64 {
+        let by_time = self.hourly_millis / 3_600_000;
+        let energy = u128::from(self.energy.millijoules().unwrap_or(0));
+        let by_energy = energy * u128::from(rates.kwh.unwrap_or(0)) / 3_600_000_000;
         u64::try_from(by_time + by_energy).unwrap_or(u64::MAX)
     }
-}
 
-impl Spent {
     /// A task ran for so long.
     pub fn add_time(&mut self, rates: &Rates, task: &TaskStatus, millis: u64) {
         self.gpu_millis = self.gpu_millis.saturating_add(rates.gpus_of(task).saturating_mul(millis));
@@ -151,7 +99,7 @@ mod tests {
         let spent = Spent::of(&record, &rates, Time::from_millis(9_000_000));
         assert_eq!(spent.gpu_millis, 2 * 3_600_000);
         // An hour of the task, and a kilowatt-hour.
-        assert_eq!(rates.cost(&spent), 5_000_000 + 300_000);
+        assert_eq!(spent.cost(&rates), 5_000_000 + 300_000);
         assert!(spent.energy.incomplete, "that of the attempt that runs is in its samples");
         let mut scaled = rates.clone();
         scaled.multiply("w", 4);

@@ -9,6 +9,7 @@
 mod actions;
 mod attempt;
 mod budget;
+mod budget_watch;
 mod container_process;
 mod context;
 mod control_socket;
@@ -70,7 +71,7 @@ use crate::spent::Spent;
 use crate::submission::Submission;
 use crate::user_metrics::LogMetrics;
 use attempt::Attempt;
-use budget::BudgetWatch;
+use budget_watch::BudgetWatch;
 use context::JobContext;
 use control_socket::{ClientEvent, ControlSocket};
 pub use host_programs::missing_on_host;

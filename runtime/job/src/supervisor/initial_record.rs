@@ -8,8 +8,8 @@ use jobc_schema::plan::{JobPlan, RoleMatrixPlan, RolePlan};
 
 use crate::directory::Directory;
 use crate::lifecycle::Lifecycle;
+use crate::rates::Rates;
 use crate::record::Record;
-use crate::spent::Rates;
 use crate::submission::Submission;
 use jobc_container::cgroup::UnenforcedLimit;
 use jobc_place::job::RoleCombination;

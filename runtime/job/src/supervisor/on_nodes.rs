@@ -13,7 +13,7 @@ use jobc_schema::plan::{JobPlan, Launch, Plan, RolePlan};
 use jobc_schema::steps::StepsPlan;
 use serde_json::json;
 
-use super::budget::BudgetWatch;
+use super::budget_watch::BudgetWatch;
 use super::context::JobContext;
 use super::initial_record::first_record;
 use super::journal::Journal;
