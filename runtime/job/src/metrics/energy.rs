@@ -200,7 +200,7 @@ mod tests {
         zone(place.path(), "intel-rapl:1", "package-1", 60);
         zone(place.path(), "intel-rapl:2", "psys", 500_000);
         assert_eq!(packages.advance(), Some(100_100 + 50));
-        // What cannot be read any more is not 0.
+        // What cannot be read now is not 0.
         fs::remove_file(place.path().join("intel-rapl:1/energy_uj")).unwrap();
         assert_eq!(packages.advance(), None);
         assert!(Packages::at(place.path()).is_none());
