@@ -475,7 +475,8 @@ def test_a_team_shares_a_targets_file(slurm):
     targets.write_text(targets.read_text() + "  bad: {backends: [slurm], slurm: {directory: here}}\n"
                        "  full: {backends: [slurm], slurm: {container: none, directory: /proc/x}}\n")
     done = place.jobc("ps", "--target", "cluster", "--all", "--quiet", code=None)
-    assert done.stdout.split() == [handle] and "the target `bad` has errors" in done.stderr, done
+    # Jobs of other tests are the same user's.
+    assert handle in done.stdout.split() and "the target `bad` has errors" in done.stderr, done
     done = place.jobc("ps", "--target", "bad", code=None)
     assert done.returncode == 2 and "`here` is not an absolute path" in done.stdout + done.stderr, done
     done = place.jobc("targets", "check", "full", code=None)
