@@ -50,7 +50,7 @@ pub enum CheckWord {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredCheck {
-    /// Bytes that are free in each output, or in the working directory if there are no outputs.
+    /// Bytes that are free in each output, or in the working directory without outputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["100GiB"]))]
     pub disk: Option<Bytes>,

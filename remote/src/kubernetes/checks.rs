@@ -64,7 +64,7 @@ pub(crate) fn check(
     let mut problems = Vec::new();
     if answers.object(client, "namespaces", &format!("/api/v1/namespaces/{namespace}"))?.is_absent() {
         return Ok(vec![
-            Problem::error(format!("there is no namespace `{namespace}` on the cluster"))
+            Problem::error(format!("the cluster has no namespace `{namespace}`"))
                 .help("set `kubernetes.namespace` of the target"),
         ]);
     }

@@ -10,7 +10,7 @@ use jobc_nvml::UsageSample;
 use super::host::Host;
 use super::nvml::watch::NvmlWatch;
 
-/// What is no sign of a process that was killed: a display server has as much.
+/// A display server holds as much: so little does not tell of a killed process.
 const LITTLE: u64 = 512 << 20;
 
 /// How long to wait at most, as NVRx does.
