@@ -49,7 +49,11 @@ impl<'a> Places<'a> {
         Self::new(&analysis.sources, client, |id| analysis.uri(id, job))
     }
 
-    fn new(sources: &'a Sources, client: &'a Client, uri: impl Fn(SourceId) -> Option<Uri>) -> Self {
+    pub(crate) fn new(
+        sources: &'a Sources,
+        client: &'a Client,
+        uri: impl Fn(SourceId) -> Option<Uri>,
+    ) -> Self {
         let text = |id: SourceId| Text::new(sources.get(id).text().to_owned(), client.encoding);
         let texts = sources.iter().filter_map(|(id, _)| Some((id, (uri(id)?, text(id))))).collect();
         Self { sources, client, texts }

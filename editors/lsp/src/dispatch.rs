@@ -10,7 +10,9 @@ use crate::client::Settings;
 use crate::kind::Kind;
 use crate::session::Session;
 use crate::tree::Tree;
-use crate::{actions, complete, format, goto, hints, hover, links, outline, requests, select, tokens, why};
+use crate::{
+    actions, complete, format, goto, hints, hover, import, links, outline, requests, select, tokens, why,
+};
 
 /// Why a request has no result.
 pub(crate) struct Failure {
@@ -142,6 +144,7 @@ pub(crate) fn answer(session: &Session<'_>, method: &str, params: Value) -> Resu
         "jobc/plan" => with(params, |it: requests::PlanParams| requests::plan(session, &it)),
         "jobc/artifact" => with(params, |it: requests::ArtifactParams| requests::artifact(session, &it)),
         "jobc/build" => with(params, |it: requests::BuildParams| requests::build(session, &it)),
+        "jobc/import" => with(params, |it: import::ImportParams| import::import(session, it)),
         "jobc/targets" => with(params, |it: requests::TargetsParams| requests::known_targets(session, &it)),
         "jobc/why" => with(params, |it: why::WhyParams| why::why(session, &it)),
         "jobc/explain" => with(params, |it: requests::ExplainParams| requests::explain(&it)),

@@ -8,7 +8,7 @@
 //! Reading order: `transport` (bytes), `host` (waiting), `server` (messages), `session` (state), `tree` (a parsed
 //! text), `analysis` (a compiled job), then one file per feature:
 //! `diagnostics`, `actions`, `extract`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `links`, `select`, `tokens`,
-//! `requests`, `targets`, `why`.
+//! `requests`, `import`, `targets`, `why`.
 #![forbid(unsafe_code)]
 
 mod actions;
@@ -26,6 +26,7 @@ mod goto;
 mod hints;
 mod host;
 mod hover;
+mod import;
 mod kind;
 mod links;
 mod names;

@@ -284,7 +284,11 @@ impl<'a> Session<'a> {
 
     /// The files that the job of an open text reads.
     pub(crate) fn overlay<'s>(&'s self, open: &'s OpenDocument) -> Overlay<'s> {
-        let directory = open.path.as_deref().and_then(Utf8Path::parent);
+        self.files(open.path.as_deref().and_then(Utf8Path::parent))
+    }
+
+    /// The files below a directory.
+    pub(crate) fn files<'s>(&'s self, directory: Option<&'s Utf8Path>) -> Overlay<'s> {
         Overlay { directory, documents: &self.documents, disk: self.disk, requested: RefCell::default() }
     }
 

@@ -3,7 +3,9 @@
 import * as vscode from "vscode";
 
 import type { Beside } from "./beside";
+import { showDraft } from "./draft";
 import type { Explain } from "./explain";
+import type { Import } from "./import";
 import { isOurs } from "./language";
 import type { TargetPicker } from "./target";
 import type { Why } from "./why";
@@ -21,6 +23,7 @@ export interface Runner {
 export interface Parts {
     beside: Beside;
     explain: Explain;
+    imports: Import;
     why: Why;
     target: TargetPicker;
     runner: Runner;
@@ -28,7 +31,7 @@ export interface Parts {
     lookAgain(): Promise<void>;
 }
 
-export function registerCommands({ beside, explain, why, target, runner, output, lookAgain }: Parts): vscode.Disposable {
+export function registerCommands({ beside, explain, imports, why, target, runner, output, lookAgain }: Parts): vscode.Disposable {
     /** A command about a job: the one that a code lens or a menu names, else the one in the editor. */
     const aboutJob = (name: string, act: (job: vscode.TextDocument) => Promise<void>): vscode.Disposable =>
         vscode.commands.registerCommand(name, async (given?: unknown) => {
@@ -49,6 +52,7 @@ export function registerCommands({ beside, explain, why, target, runner, output,
         aboutJob("jobc.selectTarget", (job) => target.select(job)),
         vscode.commands.registerCommand("jobc.explain", (given?: unknown) => explain.open(given)),
         vscode.commands.registerCommand("jobc.why", (given?: unknown, line?: unknown) => why.show(given, line)),
+        vscode.commands.registerCommand("jobc.import", () => imports.open()),
         vscode.commands.registerCommand("jobc.newJob", newJob),
         vscode.commands.registerCommand("jobc.restart", lookAgain),
         vscode.commands.registerCommand("jobc.showOutput", () => output.show()),
@@ -66,19 +70,6 @@ async function jobOf(given: unknown): Promise<vscode.TextDocument | undefined> {
 
 /** An empty job.yaml in the first folder of the workspace, or one without a file where there is no folder or it is taken. */
 async function newJob(): Promise<void> {
-    const folder = vscode.workspace.workspaceFolders?.[0];
-    const uri = folder && vscode.Uri.joinPath(folder.uri, "job.yaml");
-    const taken = uri === undefined || (await exists(uri));
-    const document = taken
-        ? await vscode.workspace.openTextDocument({ language: "jobc", content: "" })
-        : await vscode.workspace.openTextDocument(uri.with({ scheme: "untitled" }));
-    await vscode.window.showTextDocument(document);
+    await showDraft(vscode.workspace.workspaceFolders?.[0]?.uri, "job.yaml", "");
     await vscode.commands.executeCommand("editor.action.triggerSuggest");
-}
-
-async function exists(uri: vscode.Uri): Promise<boolean> {
-    return await vscode.workspace.fs.stat(uri).then(
-        () => true,
-        () => false,
-    );
 }

@@ -6,6 +6,7 @@ import {
     InlayHintRequest,
     State,
     type BaseLanguageClient,
+    type Diagnostic,
     type LanguageClientOptions,
     type StaticFeature,
 } from "vscode-languageclient";
@@ -24,6 +25,12 @@ const SENT_FINDINGS: StaticFeature = {
     getState: () => ({ kind: "static" }),
     clear: () => undefined,
 };
+
+/** How often an answer is asked for again because of files that were given meanwhile: one names the next. */
+const MAX_ROUNDS = 5;
+
+/** How long it takes at most until the files are given that an answer named, in milliseconds. */
+const SERVED_WITHIN = 500;
 
 /** Where the server comes from: a program, or WebAssembly in a worker. */
 export interface Launcher {
@@ -74,6 +81,37 @@ export class Compiler implements vscode.Disposable {
         const { uri } = parameters as { uri?: string };
         const named = uri === undefined ? parameters : { ...parameters, uri: client.code2ProtocolConverter.asUri(vscode.Uri.parse(uri, true)) };
         return await client.sendRequest<R>(request.method, named);
+    }
+
+    /** The same where the answer depends on files beside: those that a server without files has asked for are given first. */
+    async askWithFiles<P extends object, R>(request: Request<P, R>, parameters: P): Promise<R> {
+        let answer = await this.ask(request, parameters);
+        for (let round = 0; round < MAX_ROUNDS && (await this.servesFiles()); round += 1) {
+            answer = await this.ask(request, parameters);
+        }
+        return answer;
+    }
+
+    /** Whether the server is given files that it has asked for. */
+    private async servesFiles(): Promise<boolean> {
+        const { onDidServeFiles } = this.launcher;
+        if (onDidServeFiles === undefined) {
+            return false;
+        }
+        return await new Promise((resolve) => {
+            const answer = (isServed: boolean): void => {
+                clearTimeout(timer);
+                listening.dispose();
+                resolve(isServed);
+            };
+            const timer = setTimeout(() => answer(false), SERVED_WITHIN);
+            const listening = onDidServeFiles(() => answer(true));
+        });
+    }
+
+    /** Findings of the server as VS Code has them. */
+    async diagnostics(findings: Diagnostic[]): Promise<vscode.Diagnostic[]> {
+        return (await (await this.start())?.protocol2CodeConverter.asDiagnostics(findings)) ?? [];
     }
 
     /** The file that the server names. */

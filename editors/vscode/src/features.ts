@@ -7,6 +7,7 @@ import { Beside } from "./beside";
 import { registerCommands, type Runner } from "./commands";
 import { Compiler, type Launcher } from "./compiler";
 import { Explain } from "./explain";
+import { Import } from "./import";
 import { adoptDocuments, isOurs } from "./language";
 import { TargetPicker } from "./target";
 import { Why } from "./why";
@@ -24,6 +25,7 @@ export function activateWith(
     const compiler = new Compiler(launcher, output);
     const beside = new Beside(compiler, output);
     const explain = new Explain(compiler);
+    const imports = new Import(compiler);
     const why = new Why(compiler);
     const target = new TargetPicker(compiler, output);
 
@@ -50,10 +52,11 @@ export function activateWith(
         compiler,
         beside.register(),
         explain.register(),
+        imports.register(),
         why.register(),
         runs.register(),
         target.register(),
-        registerCommands({ beside, explain, why, target, runner: runs, output, lookAgain }),
+        registerCommands({ beside, explain, imports, why, target, runner: runs, output, lookAgain }),
         vscode.workspace.onDidOpenTextDocument(start),
         adoptDocuments(launcher.schemes),
         // With its file the targets of a job may be others, also where its findings are the same.

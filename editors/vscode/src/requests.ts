@@ -1,5 +1,7 @@
 // What `jobc lsp` answers besides the protocol; docs/reference/language-server.md is the contract.
 
+import type { Diagnostic } from "vscode-languageclient";
+
 /** A request by its method's name, with the types of its parameters and of its answer. */
 export interface Request<P, R> {
     method: string;
@@ -16,6 +18,9 @@ export const ARTIFACT: Request<{ uri: string; backend: string }, ViewContent> = 
 /** The targets of an open job file. */
 export const TARGETS: Request<{ uri: string }, Targets> = { method: "jobc/targets" };
 
+/** A text of another tool as a job file, with findings at its lines. */
+export const IMPORT: Request<{ uri: string; text: string }, Imported> = { method: "jobc/import" };
+
 /** The page of a diagnostic code, as `jobc explain` prints it. */
 export const EXPLAIN: Request<{ code: string }, { code: string; title: string; markdown: string }> = { method: "jobc/explain" };
 
@@ -24,6 +29,15 @@ export const WHY: Request<{ uri: string; line: number; file?: BuiltFile }, WhyAn
 
 /** Every file that a build of an open job file writes. */
 export const BUILD: Request<{ uri: string }, { files: (BuiltFile & { text: string })[] }> = { method: "jobc/build" };
+
+export interface Imported {
+    /** Null: the findings have errors. */
+    text: string | null;
+    /** A targets file with the settings of the cluster, where the source has any. */
+    targets: string | null;
+    /** As the protocol has them. */
+    findings: Diagnostic[];
+}
 
 /** A file of a build. */
 export interface BuiltFile {

@@ -4,6 +4,7 @@ import { startWorker } from "./channel";
 import { toMarker, toRange } from "./editor/convert";
 import { registerFeatures } from "./editor/features";
 import { JSON as JSON_MODE, YAML, languageOfInput, registerLanguages } from "./editor/languages";
+import { Import } from "./import";
 import { isTooLarge, tooLarge } from "./limit";
 import { Links } from "./links";
 import { followColors, makeEditor, monaco, useWorker } from "./editor/monaco";
@@ -56,6 +57,10 @@ class Playground {
         job: () => ({ name: this.project.main, uri: this.uri }),
         turn: (isBuilt) => this.turn(isBuilt),
     });
+    private readonly imports = new Import(element("import-dialog"), {
+        ask: (name, text) => this.server.ask("jobc/import", { uri: uriOf(name), text }),
+        show: (project, source, findings) => this.showImported(project, source, findings),
+    });
     private readonly findings = new Map<string, Diagnostic[]>();
     private readonly examples = element<HTMLSelectElement>("example");
     private readonly target = element<HTMLSelectElement>("target");
@@ -63,6 +68,8 @@ class Playground {
     private project: Project = { main: "job.yaml", files: {}, target: "" };
     /** The texts that the server has: all but those that are too large. */
     private readonly told = new Set<monaco.editor.ITextModel>();
+    /** The URI of the file that the job was made of; its findings are not the server's. */
+    private imported = "";
     private stopped = false;
     private timer = 0;
     private message = 0;
@@ -79,6 +86,7 @@ class Playground {
         this.examples.replaceChildren(...known.map(({ name, title }) => new Option(`${name} · ${title}`, name)));
         this.examples.addEventListener("change", () => this.example(this.examples.value));
         this.target.addEventListener("change", () => this.choose(this.target.value));
+        element("import").addEventListener("click", () => this.imports.open());
         element("share").addEventListener("click", () => void this.share());
         for (const isBuilt of [false, true]) {
             this.pane(isBuilt).addEventListener("click", () => this.turn(isBuilt));
@@ -113,6 +121,17 @@ class Playground {
         location.hash = `example=${name}`;
     }
 
+    /** A job with the file that it was made of, whose findings stay until that is changed. */
+    private showImported(project: Project, source: string, findings: Diagnostic[]): void {
+        this.examples.selectedIndex = -1;
+        history.pushState(null, "", location.pathname + location.search);
+        this.load(project);
+        this.imported = uriOf(source);
+        this.show(this.imported, findings);
+        const number = findings.length === 1 ? "1 finding" : `${findings.length} findings`;
+        this.say(findings.length === 0 ? "" : `${number} in ${source}: what the job does not have as it was`, true);
+    }
+
     private load(project: Project, directories = directoriesOf(Object.keys(project.files))): void {
         for (const model of this.models.values()) {
             this.close(model);
@@ -121,6 +140,7 @@ class Playground {
         this.say("");
         this.project = structuredClone(project);
         this.findings.clear();
+        this.imported = "";
         this.links.clear();
         this.outputs.clear();
         this.models = new Map(
@@ -175,6 +195,9 @@ class Playground {
         }
         this.say("");
         this.buildSoon();
+        if (model.uri.toString() === this.imported) {
+            this.show(this.imported, []);
+        }
         if (isTooLarge(model.getValueLength())) {
             this.close(model);
             return;
@@ -218,27 +241,30 @@ class Playground {
     }
 
     private get uri(): string {
-        return monaco.Uri.file(`${ROOT}/${this.project.main}`).toString();
+        return uriOf(this.project.main);
     }
 
     private listen(): void {
-        this.server.on<{ uri: string; diagnostics: Diagnostic[] }>("textDocument/publishDiagnostics", ({ uri, diagnostics }) => {
-            this.findings.set(uri, diagnostics);
-            const model = monaco.editor.getModel(monaco.Uri.parse(uri));
-            if (model !== null) {
-                monaco.editor.setModelMarkers(model, "jobc", diagnostics.map(toMarker));
-            }
-            const all = [...this.findings].flatMap(([of, found]) => found.map((it): Problem => ({ ...it, file: of.slice(of.indexOf(ROOT) + ROOT.length + 1) })));
-            this.problems.show(all);
-            if (this.leftOut() !== undefined) {
-                this.problems.say("not compiled");
-            }
-        });
+        this.server.on<{ uri: string; diagnostics: Diagnostic[] }>("textDocument/publishDiagnostics", ({ uri, diagnostics }) => this.show(uri, diagnostics));
         this.server.on<{ reason: string }>("jobc/stopped", ({ reason }) => {
             this.stopped = true;
             console.error(reason);
             this.say("The compiler has failed on this text, which is a bug of jobc. It starts again with the next change.", true);
         });
+    }
+
+    /** Shows the findings of a file beside those of the others. */
+    private show(uri: string, diagnostics: Diagnostic[]): void {
+        this.findings.set(uri, diagnostics);
+        const model = monaco.editor.getModel(monaco.Uri.parse(uri));
+        if (model !== null) {
+            monaco.editor.setModelMarkers(model, "jobc", diagnostics.map(toMarker));
+        }
+        const all = [...this.findings].flatMap(([of, found]) => found.map((it): Problem => ({ ...it, file: of.slice(of.indexOf(ROOT) + ROOT.length + 1) })));
+        this.problems.show(all);
+        if (this.leftOut() !== undefined) {
+            this.problems.say("not compiled");
+        }
     }
 
     /** A new worker after a failure, with the texts as they are now. */
@@ -315,6 +341,11 @@ class Playground {
     private pane(isBuilt: boolean): HTMLElement {
         return element(isBuilt ? "show-built" : "show-job");
     }
+}
+
+/** The URI of a file beside the job. */
+function uriOf(path: string): string {
+    return monaco.Uri.file(`${ROOT}/${path}`).toString();
 }
 
 /** Every directory above a file. */

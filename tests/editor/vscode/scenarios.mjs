@@ -276,10 +276,30 @@ function exists(path) {
     }
 }
 
+const IMPORTED = {
+    files: write("compose.yaml", "services:\n  web:\n    image: busybox\n    command: echo hi\n    env_file: web.env\n    gpus: all\n    container_name: mine\n"),
+    async run(editor, check, directory) {
+        writeFileSync(join(directory, "web.env"), "LR=0.1\n");
+        await editor.openFile("compose.yaml", "Compose");
+        await editor.command("jobc: Import as Job File");
+        await editor.modeIs("jobc job");
+        const text = await until("no job file", async () => {
+            const all = await editor.textOf("job.yaml");
+            return all.includes("roles:") && all;
+        });
+        check.expect(/LR: "?0\.1/.test(text), `the job: ${text}`);
+        const printedJob = printed(JOBC, "import", join(directory, "compose.yaml")).split("\n").filter((line) => !line.startsWith("#")).join("\n");
+        check.equal(text.trim(), printedJob.trim(), "the job that `jobc import` writes");
+        const rows = await editor.problems();
+        check.expect(rows.some((row) => / jobc J06\d\d /.test(row)), `no finding of the import: ${rows}`);
+        await editor.picture("imported");
+    },
+};
+
 /** Scenarios that run only when they are named. */
 export const ON_DEMAND = { readme: README };
 
 export const SCENARIOS = {
     files: FILES, mistakes: MISTAKES, json: IN_JSON, plan: PLAN, tasks: TASKS, absent: ABSENT, installs: INSTALLS, newcomer: NEWCOMER, targets: TARGETS,
-    typing: TYPING, "other-extension": OTHER_EXTENSION,
+    typing: TYPING, "other-extension": OTHER_EXTENSION, imported: IMPORTED,
 };

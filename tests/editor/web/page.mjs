@@ -325,6 +325,15 @@ export class Page {
         );
     }
 
+    /** Why the dialog of imports takes no text. */
+    refused() {
+        return this.page.textContent("#import-dialog .refused");
+    }
+
+    async chooseFile(selector, name, text) {
+        await this.page.setInputFiles(selector, { name, mimeType: "text/plain", buffer: Buffer.from(text) });
+    }
+
     click(selector) {
         return this.page.click(selector);
     }

@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { until } from "../check.mjs";
+import { REPOSITORY, until } from "../check.mjs";
 import { Page } from "./page.mjs";
 import { serveDirectory } from "./serve.mjs";
 
@@ -94,12 +94,15 @@ export async function messages({ check, browser, address }, page) {
 export async function accessible({ check, place }, page) {
     const source = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
     await page.built(() => page.choose("#example", "dag"));
-    for (const state of ["fine", "errors", "code", "narrow"]) {
+    for (const state of ["fine", "errors", "code", "import", "narrow"]) {
         if (state === "errors") {
             await page.cursor(0, 0);
             await page.built(() => page.type("# a comment\nextra: x\n"));
         } else if (state === "code") {
             await page.click("#findings .code");
+        } else if (state === "import") {
+            await page.key("Escape");
+            await page.click("#import");
         } else if (state === "narrow") {
             await page.key("Escape");
             await page.resize(380, 760);
@@ -128,6 +131,28 @@ export async function highlighted({ check, place }, page) {
     check.equal(languages, ["yaml", "yaml", "yaml", "yaml", "yaml", "yaml", "shell", "", "shell", "shell", "yaml", ""], "the languages of the lines of a job");
     check.expect(found[6].includes("keyword.shell"), `\`if\` is ${found[6]}`);
     await page.picture(join(place, "highlighted.png"));
+}
+
+/** A file of another tool becomes the job, with findings at its own lines; what cannot be read is said in the dialog. */
+export async function imported({ check, place }, page) {
+    await page.click("#import");
+    await page.focus("#import-dialog textarea");
+    await page.paste("services:\n  train:\n    image: busybox\n    cpus: many\n");
+    await page.click("#convert");
+    await until("the dialog does not say what is wrong", async () => /^line 4: /.test(await page.refused()));
+    await page.picture(join(place, "import-refused.png"));
+    await page.key("Escape");
+    const source = readFileSync(join(REPOSITORY, "tests/foreign/sbatch/torchrun.sbatch"), "utf8");
+    await page.click("#import");
+    await page.built(async () => {
+        await page.chooseFile("#import-dialog input", "train.sbatch", source);
+        await until("the file is not read", async () => (await page.value("#import-dialog textarea")) === source);
+        await page.click("#convert");
+    });
+    check.expect(/^version: 1\n/.test(await page.text()), `what was imported: ${await page.text()}`);
+    const rows = await page.rows();
+    check.expect(rows.some((row) => /train\.sbatch:\d+:\d+$/.test(row)), `no finding of the batch script: ${rows}`);
+    await page.picture(join(place, "imported.png"));
 }
 
 /** On a phone there is one pane at a time. */

@@ -134,9 +134,12 @@ export async function upload({ check, place }, tab) {
 /** A file of another tool becomes a job. */
 export async function imported({ check }, tab) {
     await tab.go("/new");
-    await tab.page.locator(".start input[type=file]").setInputFiles({ name: "compose.yaml", mimeType: "text/yaml", buffer: Buffer.from("services:\n  web:\n    image: busybox\n    command: echo hi\n") });
+    await tab.page.locator(".start input[type=file]").setInputFiles({ name: "compose.yaml", mimeType: "text/yaml", buffer: Buffer.from("services:\n  web:\n    image: busybox\n    command: echo hi\n    container_name: mine\n") });
     await tab.edits();
     check.expect(/roles:\n {2}web:/.test(await tab.job()), `what was imported: ${await tab.job()}`);
+    await tab.sees(".imported", "compose.yaml, line 5: ");
+    await tab.page.getByRole("button", { name: "Hide" }).click();
+    await until("the findings of the import stay", async () => (await tab.page.locator(".imported").count()) === 0);
     await tab.page.getByRole("button", { name: "Start over" }).click();
     await tab.agree("Start over");
     await tab.page.locator(".start input[type=file]").setInputFiles({ name: "job.yaml", mimeType: "text/yaml", buffer: Buffer.from(TALKER) });

@@ -245,6 +245,32 @@ fn the_artifacts_of_the_text_in_the_editor() {
 }
 
 #[test]
+fn a_text_of_another_tool_becomes_a_job() {
+    let fixture = Fixture::new("==== job.yaml\n==== [.env]\nLR=0.1\n");
+    let text = "services:
+  train:
+    image: python:3.12-slim
+    command: [python, train.py]
+    env_file: .env
+    cpus: 2
+    mem_limit: 4g
+    container_name: mine
+";
+    let import =
+        |text: &str| ask(&fixture, "jobc/import", json!({"uri": "file:///w/compose.yaml", "text": text}));
+    let made = import(text).expect("a job");
+    let job = made["text"].as_str().expect("a text");
+    assert!(job.contains("LR: \"0.1\"") && job.contains("memory: 4GiB"), "{job}");
+    let findings = made["findings"].as_array().unwrap();
+    let at: Vec<&Value> = findings.iter().map(|finding| &finding["range"]["start"]["line"]).collect();
+    assert_eq!(at, [7], "{findings:#?}");
+    let refused = import(&text.replace("cpus: 2", "cpus: many")).expect("findings");
+    assert_eq!(refused["text"], Value::Null);
+    assert_eq!(refused["findings"][0]["range"]["start"]["line"], 5, "{refused:#}");
+    assert_eq!(import(JOB).expect_err("it is a job"), "the text is already a job file of jobc");
+}
+
+#[test]
 fn the_page_of_a_code() {
     let fixture = Fixture::new(JOB);
     let page = ask(&fixture, "jobc/explain", json!({"code": "j0101"})).expect("a page");

@@ -8,9 +8,11 @@ export interface Draft {
     files: Entry[];
     upload: string;
     template: string;
+    /** What the job does not have of the file that it was made of. */
+    notes: string[];
 }
 
-export const EMPTY: Draft = { text: "", place: "", files: [], upload: "", template: "" };
+export const EMPTY: Draft = { text: "", place: "", files: [], upload: "", template: "", notes: [] };
 
 /** A draft outlives a reload; each tab of the browser has its own. */
 export function restored(key: string): Draft | null {

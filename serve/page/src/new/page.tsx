@@ -59,7 +59,7 @@ export function NewPage({ again }: { again?: string }) {
                 </div>
             );
         }
-        return <Start problem={problem} onTemplate={(name) => void open(name)} onText={(text) => begin({ ...EMPTY, text })} />;
+        return <Start problem={problem} onTemplate={(name) => void open(name)} onText={(text, notes = []) => begin({ ...EMPTY, text, notes })} />;
     }
     return <Write key={draft.template + String(draft.upload)} draft={draft} storage={key} again={again} startOver={startOver} />;
 }

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 
 import { post } from "../api";
 import { say } from "../dialogs";
-import type { TemplateRow } from "../types";
+import type { Checked, TemplateRow } from "../types";
 import { useDocument } from "../use";
 import { reasonOf } from "./compile";
 
@@ -29,7 +29,7 @@ interface Choice {
 interface Props {
     problem: string;
     onTemplate(name: string): void;
-    onText(text: string): void;
+    onText(text: string, notes?: string[]): void;
 }
 
 /** Whether a text is a job file of ours already. */
@@ -54,8 +54,8 @@ export function Start({ problem, onTemplate, onText }: Props) {
             return;
         }
         try {
-            const made = await post<{ text: string }>("/import", { text });
-            onText(made.text);
+            const { text: job, diagnostics = [] } = await post<{ text: string } & Partial<Checked>>("/import", { text });
+            onText(job, diagnostics.map(({ start, message }) => `${file.name}, line ${start?.line ?? 1}: ${message}`));
             say(`${file.name} is now a job file; read it before you submit it`);
         } catch (error) {
             say(`${file.name}: ${reasonOf(error)}`, true);

@@ -30,6 +30,7 @@ export function Write({ draft, storage, again, startOver }: { draft: Draft; stor
     const [text, setText] = useState(draft.text);
     const [files, setFiles] = useState(draft.files);
     const [uploadId, setUpload] = useState(draft.upload);
+    const [notes, setNotes] = useState(draft.notes);
     const [busy, setBusy] = useState("");
     const [pane, turn] = useState<Pane>("text");
     const [isConnected, setConnected] = useState(true);
@@ -55,8 +56,8 @@ export function Write({ draft, storage, again, startOver }: { draft: Draft; stor
         return () => made.dispose();
     }, []);
     useEffect(() => {
-        sessionStorage.setItem(storage, JSON.stringify({ text, place: place?.name ?? "", files, upload: uploadId, template: draft.template } satisfies Draft));
-    }, [text, place?.name, files, uploadId]);
+        sessionStorage.setItem(storage, JSON.stringify({ text, place: place?.name ?? "", files, upload: uploadId, template: draft.template, notes } satisfies Draft));
+    }, [text, place?.name, files, uploadId, notes]);
     useEffect(() => {
         if (place !== undefined) {
             editor.current?.setTarget(place.name);
@@ -185,6 +186,12 @@ export function Write({ draft, storage, again, startOver }: { draft: Draft; stor
                 </div>
                 <button type="button" onClick={() => void confirm("Start over?", <p>The text of this job is dropped.</p>, "Start over").then((yes) => yes && startOver())}>Start over</button>
             </div>
+            {notes.length > 0 && (
+                <div class="banner warning imported" role="status">
+                    <ul>{notes.map((note) => <li key={note}>{note}</li>)}</ul>
+                    <button type="button" onClick={() => setNotes([])}>Hide</button>
+                </div>
+            )}
             <div class="split">
                 <Form text={text} files={files} busy={busy} edit={(change) => editor.current?.edit(change)} give={(given) => void give(given)} remove={(name) => void remove(name)} />
                 <section class="written" aria-label="Job file">
