@@ -73,3 +73,43 @@ def test_a_training_that_is_told_to_leave_is_started_again(slurm, form):
     number = number_of(place, handle)
     slurm.user("scancel", *(["--batch"] if form == "node" else []), "--signal=TERM", number)
     is_resumed(slurm, place, handle, number)
+
+
+SCRIPT = r"""#!/bin/bash
+#SBATCH --job-name=own
+#SBATCH --ntasks=1
+#SBATCH --time=30
+#SBATCH --signal=B:USR2@60
+trap 'echo leaving; kill -USR2 "$training"; wait "$training"; scontrol requeue "$SLURM_JOB_ID"' USR2
+python3 -uc '
+import os, signal, time
+asked = []
+signal.signal(signal.SIGUSR2, lambda *_: asked.append(1))
+where = "own-state"
+print("from", os.path.exists(where), flush=True)
+for _ in range(600):
+    if asked or os.path.exists(where):
+        break
+    time.sleep(0.1)
+open(where, "w").close()
+' &
+training=$!
+wait "$training"
+"""
+
+
+def test_a_script_that_starts_itself_again_does_so_when_it_is_imported(slurm):
+    place = Place(slurm, "own", "", "container: none, directory: {directory}, kill_wait: 1m")
+    slurm.write("own/train.sbatch", SCRIPT)
+    place.jobc("import", "train.sbatch", "-o", "job.yaml", "--force")
+    handle = place.submit()
+    until(lambda: "from False" in place.jobc("logs", handle), 60)
+    number = number_of(place, handle)
+    # As at the end of its time limit.
+    slurm.user("scancel", "--batch", "--signal=TERM", number)
+    until(lambda: slurm.show(number)["JobState"] == "PENDING", 60)
+    time.sleep(3)
+    slurm.user("scontrol", "update", f"jobid={number}", "starttime=now")
+    assert place.jobc("wait", handle, code=None).returncode == 0, place.jobc("logs", handle)
+    logs = place.jobc("logs", handle)
+    assert "leaving" in logs and "from True" in logs, logs

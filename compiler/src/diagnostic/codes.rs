@@ -290,6 +290,7 @@ codes! {
     CODE_SIZE "J0442" "the code of a job is too large";
     SLURM_READY "J0443" "nothing waits for a role to be ready on Slurm";
     SLURM_WITHOUT_JOBC "J0444" "Slurm alone does not run what a job asks for";
+    SLURM_GRACE "J0447" "`scancel` leaves less than the grace period";
     BUILD_NO_APT "J0450" "`apt` on a base image without apt";
     BUILD_FILE_MISSING "J0451" "a requirements file names a missing file";
     BUILD_PYTHON_VERSION "J0452" "the base image has another Python version";

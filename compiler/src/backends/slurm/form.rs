@@ -67,8 +67,9 @@ pub(super) fn has_container(parts: &Parts<'_>, groups: &[Group<'_>], group: &Gro
     }
 }
 
-/// Reports checks that no script makes, because no role waits for them.
+/// Reports checks that no script makes, because no role waits for them, and what `scancel` does not leave.
 pub(super) fn check(parts: &Parts<'_>, groups: &[Group<'_>], sink: &mut Sink) {
+    check_grace(parts, sink);
     for group in groups {
         if parts.settings.program().is_none() {
             check_without_jobc(parts, groups, group, sink);
@@ -79,6 +80,23 @@ pub(super) fn check(parts: &Parts<'_>, groups: &[Group<'_>], sink: &mut Sink) {
             let message = format!("no role waits for `{}`, so nothing checks whether it is ready", role.name);
             sink.push(Diagnostic::info(codes::SLURM_READY, message).at_key(&role.at().key("ready"), ""));
         }
+    }
+}
+
+/// Warns of the time that `scancel` and a preemption leave: Slurm itself knows none of the job's.
+fn check_grace(parts: &Parts<'_>, sink: &mut Sink) {
+    let wait = parts.settings.kill_wait.map_or(30, |wait| wait.0);
+    let Some(role) = parts.job.roles.iter().max_by_key(|role| role.grace_period_seconds) else { return };
+    if role.grace_period_seconds > wait {
+        let message = format!(
+            "`scancel` leaves role `{}` {wait} s, not its {} s",
+            role.name, role.grace_period_seconds
+        );
+        sink.push(
+            Diagnostic::warning(codes::SLURM_GRACE, message).at(&role.at().key("grace_period"), "").note(
+                "the time limit and `jobc stop` leave all of it; where the `KillWait` of the cluster is longer, write it as `kill_wait` of the target",
+            ),
+        );
     }
 }
 
@@ -133,6 +151,9 @@ fn needs_more(parts: &Parts<'_>, groups: &[Group<'_>], role: &RolePlan) -> Optio
     }
     if let Some(reason) = of_retry(&role.retry, role.instances) {
         return Some(reason);
+    }
+    if role.stop_signal.as_deref().is_some_and(|signal| signal != "SIGTERM") {
+        return Some("Slurm ends tasks with SIGTERM, whatever its `stop_signal`");
     }
     if parts.job.budget.is_some() {
         return Some("what it uses is counted for its budget");

@@ -237,15 +237,12 @@ fn rest(
         C::GracePeriod if grace_of(role, job) > MAX_SIGNAL_SECONDS => {
             none("Slurm announces the end of the time limit at most 65535 s before; write `18h` or less")
         }
-        C::GracePeriod if settings.kill_wait.is_some_and(|wait| grace_of(role, job) <= wait.0) => {
-            Support::Full
-        }
-        C::GracePeriod => lossy(
-            "the end of the time limit is announced that much earlier by `--signal`, but `scancel` gives the `KillWait` of the cluster, 30 s by default; where it is longer, write it as `kill_wait` of the target",
+        // `form::check` says what `scancel` leaves of it.
+        C::GracePeriod => Support::Full,
+        C::StopSignal if matches!(container, SlurmContainer::Oci) => lossy(
+            "Slurm announces the end of a job with SIGTERM; have the program handle SIGTERM, too, or write `container: jobc`, `apptainer` or `pyxis`",
         ),
-        C::StopSignal => lossy(
-            "Slurm announces the end of a job with SIGTERM, which the batch script passes on; have the program handle SIGTERM, too",
-        ),
+        C::StopSignal => Support::Full,
         C::Network(Network::Job)
             if settings.exclusive
                 && matches!(

@@ -5,11 +5,14 @@ use std::ops::Range;
 use crate::source::{SourceId, Span};
 
 use super::super::draft::Draft;
-use super::super::nodes::{sequence, string};
-use super::layout::Layout;
+use super::super::nodes::{number, sequence, string};
+use super::layout::{Layout, ROLE};
 use super::scan::{Class, classes};
-use super::steps::{self, Step, commands};
+use super::steps::{self, Step, begins_command, commands};
 use super::variables::{Facts, Value, uses};
+
+/// The exit code of a task that wants to be resumed, as in the examples of `preemption`.
+const RESUME: u64 = 85;
 
 /// Commands of Slurm, for which a job has no counterpart, and what to do.
 const OF_SLURM: [(&str, &str); 7] = [
@@ -139,6 +142,40 @@ impl<'t> Body<'t> {
                 ),
             }
         }
+    }
+
+    /// A script that starts itself again at its signal leaves by the contract of `preemption`.
+    pub(super) fn replace_requeue(&mut self, draft: &mut Draft<'_>) {
+        let (command, mut found) = ("scontrol requeue ", None);
+        for (at, _) in self.text.match_indices(command) {
+            let rest = &self.text[at + command.len()..];
+            let length = match rest.strip_prefix('"').and_then(|quoted| quoted.find('"')) {
+                Some(length) => length + 2,
+                None => rest.find(|c: char| " \t\n;)&|>'\"".contains(c)).unwrap_or(rest.len()),
+            };
+            let job = &rest[..length];
+            if self.classes[at] == Class::Comment || !begins_command(self.text, at) {
+                continue;
+            }
+            // Another job is not this one's to start.
+            if !job.contains("SLURM_JOB") && !job.contains("SLURM_ARRAY_JOB") {
+                continue;
+            }
+            let end = at + command.len() + length;
+            let span = self.span(at..end);
+            draft.account.field(span, "preemption.exit_codes");
+            self.edits.push((at..end, format!("exit {RESUME}")));
+            found.get_or_insert(span);
+        }
+        let Some(span) = found else { return };
+        for (of_role, key) in [(&["roles", ROLE, "stop_signal"][..], "signal"), (&["grace_period"], "grace")]
+        {
+            if let Some(value) = draft.get(of_role).cloned() {
+                draft.remove(of_role);
+                draft.set(&["preemption", key], value.span, value);
+            }
+        }
+        draft.set(&["preemption", "exit_codes"], span, sequence(span, vec![number(span, RESUME)]));
     }
 
     /// Whether something takes the place of a byte.

@@ -74,6 +74,7 @@ pub(super) fn read(
         body.read_modules(draft);
         if own.is_none() {
             body.repeat(&steps, &facts, draft);
+            body.replace_requeue(draft);
         }
         body.replace_variables(&facts, draft);
         body.read_commands(draft);

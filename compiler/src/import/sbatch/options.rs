@@ -175,7 +175,7 @@ pub(in super::super) static OPTIONS: &[CommandOption] = &[
         "signal",
         ' ',
         Required,
-        Field("`stop_signal` and `grace_period`: it is sent at the time limit, not before it"),
+        Field("`stop_signal` and `grace_period`: outside Slurm it is sent at the time limit, not before it"),
     ),
     row("sockets-per-node", ' ', Required, Extra),
     row("spread-job", ' ', None, Extra),

@@ -252,7 +252,9 @@ fn signal(value: &str, span: Span, draft: &mut Draft<'_>) {
     draft.set(&["grace_period"], span, string(span, duration(u64::from(seconds))));
     draft.changed(
         span,
-        format!("the signal is sent at the time limit, {seconds} s before the job is killed, not {seconds} s before the limit"),
+        format!(
+            "outside Slurm the signal is sent at the time limit, and the job is killed {seconds} s later"
+        ),
         "",
     );
 }

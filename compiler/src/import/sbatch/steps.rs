@@ -73,7 +73,8 @@ pub(super) fn commands(body: &str, classes: &[Class], name: &str) -> Vec<usize> 
     found.filter(|&at| begins_command(body, at)).collect()
 }
 
-fn begins_command(body: &str, at: usize) -> bool {
+/// Whether a command begins at a byte.
+pub(super) fn begins_command(body: &str, at: usize) -> bool {
     let before = body[..at].trim_end_matches([' ', '\t']);
     let joined = before.strip_suffix("\\\n").map_or(before, |text| text.trim_end_matches([' ', '\t']));
     let Some(last) = joined.chars().next_back() else { return true };

@@ -208,6 +208,10 @@ impl Agent {
         // A shell may start another program and end before it, which then belongs to this process.
         let _ = set_child_subreaper(Some(getpid()));
         let Some(program) = self.processes() else { return Ok(()) };
+        // A shell with a trap for it, or a program whose own processes have no handler, decides what these get.
+        if !matches!(signal, Signal::TERM | Signal::KILL) && program.handles(signal) {
+            return signal.send_to(program.pid);
+        }
         if !program.others.is_empty() && is_outlived(program.pid) {
             return program.send_below(signal);
         }
