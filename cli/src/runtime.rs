@@ -5,7 +5,6 @@ pub(crate) mod commands;
 mod completion;
 mod early;
 mod interruptible;
-#[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "only jobs of clusters have kept output"))]
 mod kept;
 mod local_time;
 mod message;

@@ -90,28 +90,20 @@ fn next_step(next: Next, directory: &Utf8Path, job: &str, gpu_count: fn() -> usi
     match next {
         Next::Template(_) if !RUNS_JOBS => cluster,
         _ if !RUNS_JOBS => build,
-        Next::Template(template) if cfg!(feature = "registry") => {
+        Next::Template(template) => {
             let variables: String = template.variables().map(|name| format!("{name}=VALUE ")).collect();
             let option = if template.gpus > gpu_count() { "--no-gpu " } else { "" };
             format!(
                 "{variables}jobc run {option}{path}\nit pulls its images; without a network, {without_network}\nfor a cluster: {cluster}"
             )
         }
-        Next::Template(_) => format!(
-            "{cluster}\nthis jobc was built without registries and cannot pull images; to run a job, {without_network}"
-        ),
         Next::Build => build,
         Next::Run => run,
         Next::Base(name) => {
             let base = quote(directory.join("base.sh").as_str());
             format!("sh {base} | jobc image import - --tag {name}, then {run}")
         }
-        Next::Pull(image) if cfg!(feature = "registry") => {
-            format!("{run}\nit pulls `{image}`; without a network, {without_network}")
-        }
-        Next::Pull(image) => format!(
-            "{build}\nthis jobc was built without registries and cannot pull `{image}`; to run a job, {without_network}"
-        ),
+        Next::Pull(image) => format!("{run}\nit pulls `{image}`; without a network, {without_network}"),
     }
 }
 

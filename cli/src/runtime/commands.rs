@@ -23,10 +23,6 @@ pub(crate) mod pause;
 pub(crate) mod port_forward;
 pub(crate) mod ps;
 mod queue_list;
-#[cfg(feature = "remote")]
-pub(crate) mod remote;
-#[cfg(not(feature = "remote"))]
-#[path = "commands/without_remote.rs"]
 pub(crate) mod remote;
 pub(crate) mod report;
 pub(crate) mod rm;
@@ -39,10 +35,6 @@ pub(crate) mod stop;
 mod subject;
 pub(crate) mod submit_here;
 pub(crate) mod sweep;
-#[cfg(feature = "remote")]
-mod target_table;
-#[cfg(not(feature = "remote"))]
-#[path = "commands/without_targets.rs"]
 mod target_table;
 mod task_lines;
 mod tasks_table;

@@ -8,7 +8,6 @@ use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use jobc_job::supervisor::{on_nodes, start};
 use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
-#[cfg(feature = "remote")]
 use jobc_remote::slurm::login;
 use jobc_terminal::{eprint, report_panic};
 
@@ -35,7 +34,6 @@ const INTERNAL_COMMANDS: &[InternalCommand] = &[
     (jobc_job::node::agent::COMMAND, jobc_job::node::agent::main),
     (jobc_job::node::events::COMMAND, jobc_job::node::events::main),
     (jobc_job::node::SUPERVISE, on_nodes::main),
-    #[cfg(feature = "remote")]
     (login::COMMAND, login::main),
     (super::plugin_sandbox::COMMAND, super::plugin_sandbox::main),
 ];

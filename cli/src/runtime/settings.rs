@@ -27,7 +27,6 @@ pub(crate) fn image_root() -> Option<PathBuf> {
 }
 
 /// The file with the user's settings of registries, and whether it must exist.
-#[cfg_attr(not(feature = "registry"), allow(dead_code, reason = "only pulls and pushes read it"))]
 pub(crate) fn registries() -> Option<(PathBuf, bool)> {
     let default = || Some((user_directory()?.join("registries.yaml"), false));
     path(&REGISTRIES).map(|path| (path, true)).or_else(default)

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use camino::Utf8Path;
 use jobc_compiler::check::signature::{references, refusal};
 use jobc_compiler::diagnostic::Diagnostic;
+use jobc_image::Reference;
+use jobc_registry::signature::{PublicKey, Requirement, Signature, Verification};
 use jobc_schema::gpu::OneOrMany;
 use jobc_schema::plan::{ImagePlan, JobPlan};
 use jobc_schema::target::SignaturePolicy;
@@ -17,7 +19,6 @@ use crate::input::reason;
 const MAX_KEY_BYTES: u64 = 64 << 10;
 
 /// The result of verifying an image.
-#[cfg_attr(not(feature = "registry"), allow(dead_code, reason = "nothing is found without it"))]
 pub(crate) enum Found {
     /// Signed with the key of this name, at this location in the registry, for this repository.
     Signed { key: String, place: String, repository: Option<String> },
@@ -138,7 +139,6 @@ fn each_unsigned<'a>(
 }
 
 /// Why an image of a registry lacks the signature that a job's target requires; none if it has it, or needs none.
-#[cfg(feature = "remote")]
 pub(crate) fn why_unsigned(
     job: &JobPlan,
     name: &str,
@@ -153,11 +153,7 @@ pub(crate) fn why_unsigned(
 }
 
 /// Looks for a signature in the registry of an image; returns the image's name with its digest, and the result.
-#[cfg(feature = "registry")]
 pub(crate) fn look(name: &str, keys: &Keys, plain_http: bool) -> Result<(String, Found)> {
-    use jobc_image::Reference;
-    use jobc_registry::signature::{PublicKey, Requirement, Signature, Verification};
-
     let reference: Reference = name.parse()?;
     let public: Vec<PublicKey> =
         keys.texts.iter().map(|(name, text)| PublicKey::from_pem(name, text)).collect::<Result<_>>()?;
@@ -174,10 +170,4 @@ pub(crate) fn look(name: &str, keys: &Keys, plain_http: bool) -> Result<(String,
         Verification::Refused(why) => Found::Refused(why),
     };
     Ok((reference.at(&digest).familiar(), found))
-}
-
-#[cfg(not(feature = "registry"))]
-pub(crate) fn look(_: &str, keys: &Keys, _: bool) -> Result<(String, Found)> {
-    let _ = (&keys.texts, keys.any_name);
-    Err(super::registries::absent())
 }

@@ -14,6 +14,5 @@ mod roots;
 mod run_bundle;
 mod run_job;
 mod starters;
-#[cfg(feature = "remote")]
 mod submit;
 mod watch;

@@ -78,17 +78,14 @@ fn package_counts_match_the_page() {
     let backends = "dockerfile,oci,cgroup,kubernetes,openpai,slurm";
     let compiler = packages::built_of("jobc-compiler", None);
     let program = packages::built_of("jobc", Some(&format!("{backends},runtime")));
-    let with_remote = packages::built_of("jobc", Some(&format!("{backends},runtime,remote")));
-    let registry = with_remote - program;
-    let with_mcp = packages::built_of("jobc", Some(&format!("{backends},runtime,remote,mcp")));
-    let mcp = with_mcp - with_remote;
+    let with_mcp = packages::built_of("jobc", Some(&format!("{backends},runtime,mcp")));
+    let mcp = with_mcp - program;
     let serve = packages::built_of("jobc", None) - with_mcp;
     let locked = packages::locked(&page("Cargo.lock"));
     let text = page("docs/internals/dependencies.md").replace('\n', " ");
     let expected = [
         format!("jobc-compiler {compiler} crates"),
-        format!("the `jobc` binary {program} without the feature `registry`"),
-        format!("adds {registry} crates to the program"),
+        format!("the `jobc` binary {program} without `jobc mcp` and `jobc serve`"),
         format!("adds {mcp} crates for `jobc mcp`"),
         format!("adds {serve} crates for `jobc serve`"),
         format!("{locked} packages are in the lock file"),

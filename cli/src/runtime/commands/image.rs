@@ -10,9 +10,7 @@ mod inspect;
 mod ls;
 mod mount;
 mod name;
-#[cfg(feature = "registry")]
 mod pull;
-#[cfg(feature = "registry")]
 mod push;
 mod rm;
 mod save;
@@ -38,14 +36,8 @@ use crate::terminal;
 pub(crate) fn run(args: &ImageArgs) -> Result<ExitCode> {
     let open = || open(args.image_root.as_deref());
     match &args.command {
-        #[cfg(feature = "registry")]
         ImageCommand::Pull(pull) => pull::run(pull, &open()?),
-        #[cfg(feature = "registry")]
         ImageCommand::Push(push) => push::run(push, &open()?),
-        #[cfg(not(feature = "registry"))]
-        ImageCommand::Pull(_) | ImageCommand::Push(_) => {
-            Err(super::jobs::Failure::usage_error(crate::runtime::registries::absent()))
-        }
         ImageCommand::Build(build) => build::run(build, &open()?),
         ImageCommand::Ls(ls) => ls::run(ls, &open()?),
         ImageCommand::Import(import) => import::run(import, &open()?),

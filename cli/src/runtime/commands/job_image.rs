@@ -82,7 +82,7 @@ impl ImageBuilder<'_> {
             secrets: self.secrets(plan, image, &build)?,
             locked: locked_digests(image)?,
             pull: self.pull == PullPolicy::Always,
-            fetch: host.fetch().filter(|_| self.pull != PullPolicy::Never),
+            fetch: (self.pull != PullPolicy::Never).then(|| host.fetch()),
             ..host.request(&build, &recipe.context, platform)
         };
         build::build(self.store, &request, self.progress, self.stopped).map_err(|error| match error {

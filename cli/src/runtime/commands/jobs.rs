@@ -48,13 +48,11 @@ impl Failure {
     }
 
     /// The message.
-    #[cfg(feature = "remote")]
     pub(crate) fn message(&self) -> String {
         self.error.message()
     }
 
     /// The kind of the error.
-    #[cfg(feature = "remote")]
     pub(crate) fn kind(&self) -> Kind {
         self.error.kind
     }

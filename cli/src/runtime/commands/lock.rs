@@ -178,14 +178,8 @@ fn look_up(name: &str, lock: &LockArgs) -> Result<Digest, Error> {
     }
 }
 
-#[cfg(feature = "registry")]
 fn resolve_digest(reference: &Reference, plain_http: bool) -> Result<Digest, Error> {
     Ok(crate::runtime::registries::client(plain_http)?.resolve(reference)?.digest)
-}
-
-#[cfg(not(feature = "registry"))]
-fn resolve_digest(_: &Reference, _: bool) -> Result<Digest, Error> {
-    Err(crate::runtime::registries::absent())
 }
 
 /// What happened to each name, one per line.

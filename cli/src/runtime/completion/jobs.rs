@@ -11,7 +11,6 @@ use jobc_place::task::TaskStatus;
 use jobc_sys::id::JobId;
 
 use crate::completion::{beginning_with, described, words};
-#[cfg(feature = "remote")]
 use crate::runtime::kept;
 
 /// Maximum number of jobs whose records are read for their states.
@@ -64,28 +63,16 @@ pub(crate) fn only_handles() -> ArgValueCompleter {
 }
 
 /// The handles that are known on this host; no cluster is asked.
-#[cfg(feature = "remote")]
 fn handles(current: &OsStr) -> Vec<CompletionCandidate> {
     let found =
         kept::handles().iter().map(|handle| described(&handle.to_string(), "job on a cluster")).collect();
     beginning_with(found, current)
 }
 
-#[cfg(not(feature = "remote"))]
-fn handles(_current: &OsStr) -> Vec<CompletionCandidate> {
-    vec![]
-}
-
 /// The tasks of the handle among some words whose output is kept here; none if there is no handle.
-#[cfg(feature = "remote")]
 fn tasks_of_handle(words: &[String]) -> Option<Vec<CompletionCandidate>> {
     let handle = words.iter().skip(1).find_map(|word| word.parse::<jobc_remote::Handle>().ok())?;
     Some(kept::tasks(&handle).iter().map(|task| described(task, "task")).collect())
-}
-
-#[cfg(not(feature = "remote"))]
-fn tasks_of_handle(_words: &[String]) -> Option<Vec<CompletionCandidate>> {
-    None
 }
 
 /// Tasks of the job that the words before the cursor name; without a name, of the newest job, or the newest that runs.

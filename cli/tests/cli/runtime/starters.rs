@@ -25,8 +25,7 @@ fn the_next_step_of_each_starter_runs_on_two_cpus() {
         }
         followed += 1;
     }
-    // Templates have images, which only a build with registries pulls.
-    assert_eq!(followed, if cfg!(feature = "registry") { 23 } else { 6 });
+    assert_eq!(followed, 23);
 }
 
 #[test]

@@ -68,7 +68,6 @@ impl Builder<'_> {
         }
         let client = self.request.access.downloads.ok_or_else(|| {
             Error::new(Kind::Unsupported, format!("cannot download `{}`", without_password(url)))
-                .help("this jobc was built without the feature `registry`")
         })?;
         // A content of another checksum than expected cannot be right as it is; neither is it with `--no-cache`.
         let reusable = known.as_ref().filter(|_| checksum.is_none() && !self.request.no_cache);

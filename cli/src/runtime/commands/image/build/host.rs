@@ -30,16 +30,16 @@ impl BuildHost {
         Ok(Self { clients: registries::of_build(plain_http, ca)?, proxies: proxies::of_user()? })
     }
 
-    /// The source of base images; `None` if this program was built without registries.
-    pub(crate) fn fetch(&self) -> Option<&dyn Fetch> {
-        self.clients.fetch.as_deref()
+    /// The source of base images.
+    pub(crate) fn fetch(&self) -> &dyn Fetch {
+        &self.clients.fetch
     }
 
     /// The default access of a build: its own network, and downloads.
     pub(crate) fn access(&self) -> Access<'_> {
         Access {
             networks: Some(&NETWORKS),
-            downloads: self.clients.downloads.as_deref(),
+            downloads: Some(&self.clients.downloads),
             certificates: self.clients.certificates.as_ref(),
             ..Access::default()
         }
@@ -81,7 +81,7 @@ impl BuildHost {
             epoch: build.epoch,
             platform,
             compression: Compression::default(),
-            fetch: self.fetch(),
+            fetch: Some(self.fetch()),
             access: self.access(),
             extras: Extras::default(),
         }

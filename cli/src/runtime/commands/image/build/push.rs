@@ -1,17 +1,13 @@
 //! `--push`: the image goes to the registries of its names.
 
-#[cfg(feature = "registry")]
-use jobc_image::Platform;
-use jobc_image::{Descriptor, Reference, Store};
+use jobc_image::{Descriptor, Platform, Reference, Store};
 
 use crate::runtime::args::image::BuildArgs;
 use crate::runtime::commands::jobs::Result;
 use crate::runtime::registries;
-#[cfg(feature = "registry")]
 use crate::terminal;
 
 /// Pushes an image under all its names.
-#[cfg(feature = "registry")]
 pub(super) fn push(
     args: &BuildArgs,
     tags: &[Reference],
@@ -30,10 +26,4 @@ pub(super) fn push(
         }
     }
     Ok(())
-}
-
-/// Nothing can be pushed.
-#[cfg(not(feature = "registry"))]
-pub(super) fn push(_: &BuildArgs, _: &[Reference], _: &Descriptor, _: &Store) -> Result<()> {
-    Err(registries::absent().into())
 }

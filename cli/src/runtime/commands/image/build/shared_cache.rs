@@ -9,9 +9,8 @@ use crate::terminal;
 
 /// Adds the results of caches in registries to that of the store. A cache that cannot be read is reported, and the build
 /// goes on without it.
-pub(super) fn import(store: &Store, from: &[Reference], fetch: Option<&dyn Fetch>, progress: ProgressFn<'_>) {
+pub(super) fn import(store: &Store, from: &[Reference], fetch: &dyn Fetch, progress: ProgressFn<'_>) {
     for reference in from {
-        let Some(fetch) = fetch else { continue };
         if let Err(error) = import_one(store, reference, fetch, progress) {
             let text = format!("the build cache `{reference}` cannot be used: {}", error.message());
             terminal::eprint(&container_warning(&text));
@@ -37,7 +36,6 @@ fn import_one(
 }
 
 /// Sends the results of a build's steps to registries.
-#[cfg(feature = "registry")]
 pub(super) fn export(
     store: &Store,
     to: &[Reference],
@@ -56,10 +54,4 @@ pub(super) fn export(
             .map_err(|error| error.under(format_args!("cannot write the build cache `{reference}`")))?;
     }
     Ok(())
-}
-
-/// The same without registries.
-#[cfg(not(feature = "registry"))]
-pub(super) fn export(_: &Store, to: &[Reference], _: &Extras, _: bool, _: ProgressFn<'_>) -> Result<()> {
-    if to.is_empty() { Ok(()) } else { Err(crate::runtime::registries::absent()) }
 }

@@ -183,6 +183,6 @@ fn find_or_pull(
     let _lock = store.lock_work(name, stopped)?;
     match find()? {
         Some(there) => Ok(there),
-        None => registries::fetcher(false)?.fetch_unpacked(store, &reference, &here, progress, stopped),
+        None => registries::client(false)?.fetch_unpacked(store, &reference, &here, progress, stopped),
     }
 }

@@ -255,7 +255,7 @@ impl Provider<'_> {
                     .help(format!("pull it with `jobc image pull {name}`, or leave out `--pull never`")))
             }
             (PullPolicy::Missing | PullPolicy::Always, _) => {
-                let fetch: Box<dyn Fetch> = registries::fetcher(false)?;
+                let fetch = registries::client(false)?;
                 fetch.fetch_unpacked(self.store, &reference, &here, self.progress, self.stopped)
             }
         }
