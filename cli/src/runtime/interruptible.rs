@@ -46,6 +46,16 @@ pub(crate) fn run_stoppable<T: Send>(
     Ok((result, ended_by))
 }
 
+/// The same for work without which this program has nothing to do: after a signal, it ends.
+pub(crate) fn run_or_exit<T: Send>(
+    signals: &Signals,
+    stopped: &AtomicBool,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T> {
+    let (result, signal) = run_stoppable(signals, stopped, work)?;
+    signal.map_or(Ok(result), |signal| exit_by_signal(signal))
+}
+
 /// Runs the work in a thread. `on_signal` returns how long the work may go on; then this program ends.
 fn run_until<T: Send>(
     signals: &Signals,

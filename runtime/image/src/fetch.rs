@@ -1,7 +1,5 @@
 //! The interface of a registry client.
 
-use std::sync::atomic::AtomicBool;
-
 use crate::manifest::Descriptor;
 use crate::platform::Platform;
 use crate::progress::ProgressFn;
@@ -26,22 +24,4 @@ pub trait Fetch: Sync {
         platform: &Platform,
         on_progress: ProgressFn<'_>,
     ) -> Result<Descriptor>;
-
-    /// The same, and unpacks the layers as they come, so that less is left to do for
-    /// [`layers`](crate::unpack::layers), which the caller calls next.
-    ///
-    /// # Errors
-    ///
-    /// As [`fetch`](Self::fetch).
-    fn fetch_unpacked(
-        &self,
-        store: &Store,
-        reference: &Reference,
-        platform: &Platform,
-        on_progress: ProgressFn<'_>,
-        stopped: &AtomicBool,
-    ) -> Result<Descriptor> {
-        let _ = stopped;
-        self.fetch(store, reference, platform, on_progress)
-    }
 }

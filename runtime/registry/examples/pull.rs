@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use jobc_image::progress::ignore_progress;
-use jobc_image::{Fetch as _, Platform, Reference, Store, unpack};
+use jobc_image::{Platform, Reference, Store, unpack};
 use jobc_registry::{Client, Credentials, Settings};
 use jobc_sys::error::Result;
 
@@ -45,7 +45,7 @@ fn pull(store: &str, reference: &str, while_it_comes: bool) -> Result<()> {
     let client = Client::new(Settings { plain_http: true, ..Settings::default() }, Credentials::of_user());
     let (here, stopped) = (Platform::here(), AtomicBool::new(false));
     let descriptor = if while_it_comes {
-        client.fetch_unpacked(&store, &reference, &here, &ignore_progress, &stopped)?
+        client.pull_unpacked(&store, &reference, &here, &ignore_progress, &stopped)?
     } else {
         client.pull(&store, &reference, &here, &ignore_progress)?
     };

@@ -1,7 +1,6 @@
 //! The registry client of a command.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jobc_image::store::Store;
@@ -67,17 +66,6 @@ impl Fetch for Client {
         on_progress: ProgressFn<'_>,
     ) -> Result<Descriptor> {
         self.pull(store, reference, platform, on_progress)
-    }
-
-    fn fetch_unpacked(
-        &self,
-        store: &Store,
-        reference: &Reference,
-        platform: &Platform,
-        on_progress: ProgressFn<'_>,
-        stopped: &AtomicBool,
-    ) -> Result<Descriptor> {
-        self.pull_unpacked(store, reference, platform, on_progress, stopped)
     }
 }
 

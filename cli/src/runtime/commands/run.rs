@@ -6,6 +6,7 @@
 mod bundle;
 mod command;
 mod job;
+mod pull;
 mod watch;
 
 pub(crate) use job::host_notes;

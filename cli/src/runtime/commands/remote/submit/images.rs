@@ -24,7 +24,7 @@ use crate::args::FormatArg;
 use crate::runtime::args::run::PullPolicy;
 use crate::runtime::commands::image;
 use crate::runtime::commands::job_image::ImageBuilder;
-use crate::runtime::interruptible::{self, exit_by_signal};
+use crate::runtime::interruptible;
 use crate::runtime::progress::Meter;
 use crate::runtime::registries;
 use crate::runtime::signatures;
@@ -158,11 +158,7 @@ fn each<T: Send>(
         Ok(pins)
     };
     // A push does not stop by itself, so it ends a moment later, with this program.
-    let (result, signal) = interruptible::run_stoppable(&signals, &stopped, work)?;
-    match signal {
-        Some(signal) => exit_by_signal(signal),
-        None => Ok(result),
-    }
+    interruptible::run_or_exit(&signals, &stopped, work)
 }
 
 impl ImageRequest {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jobc_container::bundle::Bundle;
 use jobc_image::progress::Progress;
 use jobc_image::store::ContentPin;
-use jobc_image::{Descriptor, Platform, ProgressFn, Reference, Store, source, unpack};
+use jobc_image::{Platform, ProgressFn, Store, source, unpack};
 use jobc_job::allocate::StoredRoot;
 use jobc_job::allocate::image::Image;
 use jobc_sys::error::{Error, Kind, Result};
@@ -17,9 +17,9 @@ use crate::args::FormatArg;
 use crate::runtime::args::run::{PullPolicy, RunArgs};
 use crate::runtime::commands::doctor::try_overlay;
 use crate::runtime::commands::image;
+use crate::runtime::commands::run::pull::find_or_pull;
 use crate::runtime::interruptible::{self, exit_by_signal};
 use crate::runtime::progress::Meter;
-use crate::runtime::registries;
 
 /// A root, and the pin that keeps its files in the store.
 pub(super) struct ProvidedRoot {
@@ -159,30 +159,5 @@ impl Origin<'_> {
         let image = store.image(&descriptor, &Platform::here())?;
         let layers = unpack::layers(store, &image, progress, stopped)?;
         Ok((image, layers))
-    }
-}
-
-/// An image by its reference: from the store, or from its registry.
-fn find_or_pull(
-    store: &Store,
-    name: &str,
-    pull: PullPolicy,
-    progress: ProgressFn<'_>,
-    stopped: &AtomicBool,
-) -> Result<Descriptor> {
-    let reference: Reference = name.parse()?;
-    let here = Platform::here();
-    let find = || Ok::<_, Error>(store.find(&reference)?.filter(|there| store.is_complete(there, &here)));
-    if let Some(there) = find()? {
-        return Ok(there);
-    }
-    if pull == PullPolicy::Never {
-        return Err(Error::new(Kind::State, format!("the image `{name}` is not in the image store"))
-            .help(format!("pull it with `jobc image pull {name}`, or leave out `--pull never`")));
-    }
-    let _lock = store.lock_work(name, stopped)?;
-    match find()? {
-        Some(there) => Ok(there),
-        None => registries::client(false)?.fetch_unpacked(store, &reference, &here, progress, stopped),
     }
 }

@@ -9,23 +9,23 @@ use std::sync::atomic::AtomicBool;
 use indexmap::IndexMap;
 use jobc_container::root::top_directory::TopDirectory;
 use jobc_image::progress::ignore_progress;
-use jobc_image::{Descriptor, Fetch, Platform, ProgressFn, Reference, Store, source, unpack};
+use jobc_image::{Descriptor, Platform, ProgressFn, Store, source, unpack};
 use jobc_job::submission;
 use jobc_schema::plan::{ImagePlan, ImageSource, JobPlan, RolePlan};
-use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::error::{Error, Result};
 use jobc_sys::id::EVERY_ROLE;
 use jobc_sys::signals::Signals;
 
 use super::built_plan::{BuiltJob, BuiltPlan};
 use super::options;
 use crate::args::FormatArg;
-use crate::runtime::args::run::{PullPolicy, RunArgs};
+use crate::runtime::args::run::RunArgs;
 use crate::runtime::commands::doctor::try_overlay;
 use crate::runtime::commands::image;
 use crate::runtime::commands::job_image::ImageBuilder;
-use crate::runtime::interruptible::{self, exit_by_signal};
+use crate::runtime::commands::run::pull::find_or_pull;
+use crate::runtime::interruptible;
 use crate::runtime::progress::Meter;
-use crate::runtime::registries;
 use crate::terminal;
 
 /// The images of the jobs that are about to start. While this exists, garbage collection is blocked.
@@ -114,7 +114,7 @@ pub(super) fn provide(
     let stopped = AtomicBool::new(false);
     let meter = Meter::new(FormatArg::Text, args.quiet || format == FormatArg::Json);
     let on_progress = |progress| meter.report(&progress);
-    let of = run_interruptible(signals, &stopped, || -> Result<_> {
+    let of = interruptible::run_or_exit(signals, &stopped, || -> Result<_> {
         let known = RefCell::default();
         let provider = Provider {
             args,
@@ -220,7 +220,10 @@ impl Provider<'_> {
             return Ok(known.clone());
         }
         let found = match &image.source {
-            ImageSource::Reference {} => self.find_or_pull(&image.reference),
+            ImageSource::Reference {} => {
+                let (name, pull) = (&image.reference, self.args.pull_policy());
+                find_or_pull(self.store, name, pull, self.progress, self.stopped)
+            }
             ImageSource::File { path } => {
                 source::import_one(self.store, &self.built.directory.join(path), self.progress, self.stopped)
             }
@@ -242,32 +245,4 @@ impl Provider<'_> {
         self.provided.borrow_mut().insert(key, image.descriptor.clone());
         Ok(image.descriptor)
     }
-
-    /// An image by its reference: from the store, or from its registry.
-    fn find_or_pull(&self, name: &str) -> Result<Descriptor> {
-        let reference: Reference = name.parse()?;
-        let here = Platform::here();
-        let there = self.store.find(&reference)?.filter(|there| self.store.is_complete(there, &here));
-        match (self.args.pull_policy(), there) {
-            (PullPolicy::Missing | PullPolicy::Never, Some(there)) => Ok(there),
-            (PullPolicy::Never, None) => {
-                Err(Error::new(Kind::State, format!("the image `{name}` is not in the image store"))
-                    .help(format!("pull it with `jobc image pull {name}`, or leave out `--pull never`")))
-            }
-            (PullPolicy::Missing | PullPolicy::Always, _) => {
-                let fetch = registries::client(false)?;
-                fetch.fetch_unpacked(self.store, &reference, &here, self.progress, self.stopped)
-            }
-        }
-    }
-}
-
-/// Runs the work in a thread. A signal that ends a program asks the work to stop, and then ends this program.
-fn run_interruptible<T: Send>(
-    signals: &Signals,
-    stopped: &AtomicBool,
-    work: impl FnOnce() -> T + Send,
-) -> Result<T> {
-    let (result, signal) = interruptible::run_stoppable(signals, stopped, work)?;
-    signal.map_or(Ok(result), |signal| exit_by_signal(signal))
 }
