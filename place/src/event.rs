@@ -1,8 +1,13 @@
 //! The events of a job.
 
+use std::ops::ControlFlow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// Gets events of a job, and can end them.
+pub type EventOutput<'a> = &'a mut dyn FnMut(&Event) -> ControlFlow<()>;
 
 /// Something that happened to a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

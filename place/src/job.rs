@@ -1,5 +1,6 @@
 //! Jobs in lists and in full.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
@@ -14,6 +15,9 @@ use crate::state::JobState;
 use crate::task::TaskStatus;
 use crate::time::Time;
 use crate::verdict::Judgment;
+
+/// Gets each state of a job that differs from the one before, and can end the wait for more.
+pub type JobProgress<'a> = &'a mut dyn FnMut(&JobSummary) -> ControlFlow<()>;
 
 /// Numbers of tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -27,22 +27,20 @@ pub mod transfer;
 pub mod usage;
 pub mod verdict;
 
-use std::ops::ControlFlow;
-use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use jobc_sys::error::{Error, Kind, Result};
 
 use capacity::Capacity;
 use change::Change;
-use event::Event;
+use event::{Event, EventOutput};
 use exec::{ExecRequest, ExecStreams};
-use job::{JobDetail, JobSummary};
-use logs::{LogItem, LogRequest};
+use job::{JobDetail, JobProgress, JobSummary};
+use logs::{LogOutput, LogRequest};
 use members::Members;
 use serde_json::{Map, Value};
 use stop::{KillRequest, StopRequest};
-use transfer::{Copied, CopyRequest, PortForward, PortForwardReport};
+use transfer::{Copied, CopyRequest, ForwardRequest};
 use usage::TaskUsage;
 
 /// A place that runs jobs.
@@ -58,12 +56,8 @@ pub trait Place: Send + Sync {
         members::by_name(name, || self.find(name), || self.list())
     }
 
-    /// Waits for the end of a job. `progress` gets each state that differs from the one before, and can end the wait.
-    fn wait(
-        &self,
-        name: &str,
-        progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
-    ) -> Result<Option<JobSummary>>;
+    /// Waits for the end of a job.
+    fn wait(&self, name: &str, progress: JobProgress<'_>) -> Result<Option<JobSummary>>;
 
     /// Why a job waits or ended: one sentence each.
     fn reasons(&self, name: &str) -> Result<Vec<String>> {
@@ -143,15 +137,10 @@ pub trait Place: Send + Sync {
     fn events(&self, name: &str) -> Result<Vec<Event>>;
 
     /// Passes each new event of a job to `output`, the existing ones first, until the job has ended.
-    fn follow_events(&self, name: &str, output: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()>;
+    fn follow_events(&self, name: &str, output: EventOutput<'_>) -> Result<()>;
 
     /// Passes the output of tasks to `output` until all of it was shown, or the job has ended.
-    fn logs(
-        &self,
-        name: &str,
-        request: &LogRequest,
-        output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
-    ) -> Result<()>;
+    fn logs(&self, name: &str, request: &LogRequest, output: LogOutput<'_>) -> Result<()>;
 
     /// Runs a command in a task until it ends; returns its exit code.
     fn exec(&self, name: &str, request: &ExecRequest, streams: ExecStreams<'_>) -> Result<u8> {
@@ -159,15 +148,9 @@ pub trait Place: Send + Sync {
         Err(refused("run commands in tasks"))
     }
 
-    /// Makes ports of tasks available on loopback until `stop` is readable.
-    fn port_forward(
-        &self,
-        name: &str,
-        forwards: &[PortForward],
-        stop: BorrowedFd<'_>,
-        report: &(dyn Fn(PortForwardReport) + Sync),
-    ) -> Result<()> {
-        let _ = (name, forwards, stop, report);
+    /// Makes ports of tasks available on loopback until it is told to stop.
+    fn port_forward(&self, name: &str, request: ForwardRequest<'_>) -> Result<()> {
+        let _ = (name, request);
         Err(refused("forward ports of tasks"))
     }
 

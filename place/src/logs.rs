@@ -1,7 +1,12 @@
 //! The output of tasks.
 
+use std::ops::ControlFlow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// Gets output of tasks, and can end it.
+pub type LogOutput<'a> = &'a mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>;
 
 /// Which output is shown.
 #[derive(Clone, Debug, Default)]

@@ -1,5 +1,6 @@
 //! Ports of tasks on this host, and files from and to tasks.
 
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -13,6 +14,17 @@ pub struct PortForward {
     pub task: String,
     /// The label of a port of the job, or a number.
     pub port: String,
+}
+
+/// Ports of tasks that are made available together.
+#[derive(Clone, Copy)]
+pub struct ForwardRequest<'a> {
+    /// The ports.
+    pub forwards: &'a [PortForward],
+    /// Readable when it ends.
+    pub stop: BorrowedFd<'a>,
+    /// Gets what happens.
+    pub report: &'a (dyn Fn(PortForwardReport) + Sync),
 }
 
 /// The events of forwarded ports.

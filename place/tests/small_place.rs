@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jobc_place::Place;
-use jobc_place::event::Event;
-use jobc_place::job::{JobDetail, JobSummary};
-use jobc_place::logs::{LogItem, LogRequest};
+use jobc_place::event::{Event, EventOutput};
+use jobc_place::job::{JobDetail, JobProgress, JobSummary};
+use jobc_place::logs::{LogItem, LogOutput, LogRequest};
 use jobc_place::state::JobState;
 use jobc_place::stop::StopRequest;
 use jobc_place::task::{TaskState, TaskStatus};
@@ -45,11 +45,7 @@ impl Place for Spool {
         Ok(JobSummary::new(name, name, state))
     }
 
-    fn wait(
-        &self,
-        name: &str,
-        progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
-    ) -> Result<Option<JobSummary>> {
+    fn wait(&self, name: &str, progress: JobProgress<'_>) -> Result<Option<JobSummary>> {
         loop {
             let job = self.find(name)?;
             if progress(&job).is_break() {
@@ -87,16 +83,11 @@ impl Place for Spool {
         Ok(vec![])
     }
 
-    fn follow_events(&self, name: &str, _: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()> {
+    fn follow_events(&self, name: &str, _: EventOutput<'_>) -> Result<()> {
         self.wait(name, &mut |_| ControlFlow::Continue(())).map(drop)
     }
 
-    fn logs(
-        &self,
-        name: &str,
-        _: &LogRequest,
-        output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
-    ) -> Result<()> {
+    fn logs(&self, name: &str, _: &LogRequest, output: LogOutput<'_>) -> Result<()> {
         for line in self.read(name, "log")?.lines() {
             if output(LogItem::line("main-0", 1, "", line.as_bytes())).is_break() {
                 break;

@@ -9,7 +9,7 @@ use jobc_sys::error::{Error, Kind, Result, describe_io};
 use jobc_sys::readable;
 
 use crate::host::Running;
-use crate::place::{PortForward, PortForwardReport};
+use crate::place::{ForwardRequest, PortForward, PortForwardReport};
 
 /// How often connections that have ended are looked for.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -82,14 +82,14 @@ pub(crate) fn unknown_label<'a>(task: &str, label: &str, known: impl Iterator<It
     Error::new(Kind::Config, format!("task `{task}` has no port `{}`", label.escape_debug())).help(help)
 }
 
-/// Forwards ports until `stop` is readable, each connection by a process that `start` gives it to.
+/// Forwards ports until it is told to stop: `listen` finds their tasks, and each connection goes to a process of `start`.
 pub(crate) fn by_processes<T>(
-    all: &[Forwarded<T>],
-    stop: BorrowedFd<'_>,
-    report: Report<'_>,
+    ForwardRequest { forwards, stop, report }: ForwardRequest<'_>,
+    listen: impl Fn(&PortForward) -> Result<Forwarded<T>>,
     start: impl Fn(&Forwarded<T>, TcpStream) -> Result<Running>,
 ) -> Result<()> {
-    for one in all {
+    let all = forwards.iter().map(listen).collect::<Result<Vec<_>>>()?;
+    for one in &all {
         one.announce(report);
     }
     let sockets = all.iter().map(|one| one.listener.as_fd());

@@ -14,15 +14,15 @@ use crate::identity::Identity;
 
 pub use jobc_place::Place;
 pub use jobc_place::capacity::{Amount, Capacity};
-pub use jobc_place::event::Event;
+pub use jobc_place::event::{Event, EventOutput};
 pub use jobc_place::exec::{ExecRequest, ExecStreams};
-pub use jobc_place::job::{JobDetail, JobSummary, TaskCounts};
-pub use jobc_place::logs::{LogItem, LogRequest};
+pub use jobc_place::job::{JobDetail, JobProgress, JobSummary, TaskCounts};
+pub use jobc_place::logs::{LogItem, LogOutput, LogRequest};
 pub use jobc_place::members::Members;
 pub use jobc_place::state::JobState;
 pub use jobc_place::stop::{KillRequest, StopRequest};
 pub use jobc_place::task::{TaskState, TaskStatus};
-pub use jobc_place::transfer::{Copied, CopyRequest, PortForward, PortForwardReport};
+pub use jobc_place::transfer::{Copied, CopyRequest, ForwardRequest, PortForward, PortForwardReport};
 pub use jobc_place::usage::{GpuUse, TaskUsage};
 
 /// What a place does differently with what it is sent.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -33,6 +34,14 @@ impl Streams {
     pub fn of_files(stdin: Option<OwnedFd>, stdout: OwnedFd, stderr: OwnedFd) -> Self {
         let stdin = stdin.map_or(Stream::Null, Stream::File);
         Self { stdin, stdout: Stream::File(stdout), stderr: Stream::File(stderr) }
+    }
+
+    /// The streams of a command that passes on a connection.
+    pub(crate) fn of_socket(socket: TcpStream, stderr: Stream) -> Result<Self> {
+        let copy = socket.try_clone();
+        let copy =
+            copy.map_err(|error| Error::new(Kind::System, "cannot pass on a connection").because(error))?;
+        Ok(Self { stdin: Stream::File(socket.into()), stdout: Stream::File(copy.into()), stderr })
     }
 }
 

@@ -113,16 +113,9 @@ impl Ssh {
 
     /// Connects a local connection with a port that the host reaches.
     pub(super) fn tunnel(&self, socket: TcpStream, address: &str, port: u16) -> Result<Running> {
-        let copy = socket
-            .try_clone()
-            .map_err(|error| Error::new(Kind::System, "cannot pass on a connection").because(error))?;
+        let streams = Streams::of_socket(socket, Stream::Pipe)?;
         let mut ssh = self.ssh(Reads::Input);
         ssh.arg("-W").arg(format!("{address}:{port}")).args(["--", self.name()]);
-        let streams = Streams {
-            stdin: Stream::File(socket.into()),
-            stdout: Stream::File(copy.into()),
-            stderr: Stream::Pipe,
-        };
         Running::local(ssh, streams).map_err(missing)
     }
 

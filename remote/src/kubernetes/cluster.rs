@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
 use jobc_sys::error::{Error, Kind, Result};
@@ -22,9 +21,9 @@ use super::{
 };
 use crate::identity::Identity;
 use crate::place::{
-    AccessCheck, Capacity, Copied, CopyRequest, Delivery, Event, ExecRequest, ExecStreams, JobDetail,
-    JobState, JobSummary, KillRequest, LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem,
-    RemotePlace, SharedPorts, StopRequest, Submission, SubmitError, TaskUsage,
+    AccessCheck, Capacity, Copied, CopyRequest, Delivery, Event, EventOutput, ExecRequest, ExecStreams,
+    ForwardRequest, JobDetail, JobProgress, JobState, JobSummary, KillRequest, LogItem, LogOutput,
+    LogRequest, Place, Problem, RemotePlace, SharedPorts, StopRequest, Submission, SubmitError, TaskUsage,
 };
 use crate::task_copy::{self, CopyTask};
 
@@ -90,11 +89,7 @@ impl Place for Cluster {
         Ok(objects::summary(&self.client, &objects::find(&self.client, name)?))
     }
 
-    fn wait(
-        &self,
-        name: &str,
-        progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
-    ) -> Result<Option<JobSummary>> {
+    fn wait(&self, name: &str, progress: JobProgress<'_>) -> Result<Option<JobSummary>> {
         lifecycle::wait(&self.client, &objects::find(&self.client, name)?, progress)
     }
 
@@ -148,12 +143,7 @@ impl Place for Cluster {
         Ok(events.into_iter().map(|observed| observed.event).collect())
     }
 
-    fn logs(
-        &self,
-        name: &str,
-        request: &LogRequest,
-        output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
-    ) -> Result<()> {
+    fn logs(&self, name: &str, request: &LogRequest, output: LogOutput<'_>) -> Result<()> {
         let found = objects::find(&self.client, name)?;
         follow::logs(&self.client, &found, request, output)?;
         let job = objects::summary(&self.client, &found);
@@ -168,7 +158,7 @@ impl Place for Cluster {
         Ok(())
     }
 
-    fn follow_events(&self, name: &str, output: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()> {
+    fn follow_events(&self, name: &str, output: EventOutput<'_>) -> Result<()> {
         events::follow(&self.client, objects::find(&self.client, name)?, output)
     }
 
@@ -195,14 +185,8 @@ impl Place for Cluster {
         task_copy::copy(&CopyTask { name: &pod.task(), exec: &exec }, request)
     }
 
-    fn port_forward(
-        &self,
-        name: &str,
-        forwards: &[PortForward],
-        stop: BorrowedFd<'_>,
-        report: &(dyn Fn(PortForwardReport) + Sync),
-    ) -> Result<()> {
-        port_forward::forward(&self.client, &objects::find(&self.client, name)?, forwards, stop, report)
+    fn port_forward(&self, name: &str, request: ForwardRequest<'_>) -> Result<()> {
+        port_forward::forward(&self.client, &objects::find(&self.client, name)?, request)
     }
 }
 

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use jobc_sys::error::{Error, Kind, Result};
 
 use super::client::Client;
-use super::log_streams::{Extent, LogStreams, Show};
+use super::log_streams::{Extent, LogStreams};
 use super::objects::{self, ClusterJob};
 use super::outage::Outage;
 use super::pods::{self, Pod};
 use super::task;
-use crate::place::{LogItem, LogRequest};
+use crate::place::{LogItem, LogOutput, LogRequest};
 
 /// Tasks whose output is followed at the same time: each takes a connection.
 const MAX_FOLLOWED: usize = 256;
@@ -33,7 +33,7 @@ pub(crate) fn logs(
     client: &Arc<Client>,
     found: &ClusterJob,
     request: &LogRequest,
-    output: Show<'_>,
+    output: LogOutput<'_>,
 ) -> Result<()> {
     let mut known = chosen_pods(client, found, request)?;
     // Without pods nothing is known of the tasks yet.
@@ -96,7 +96,7 @@ pub(crate) fn logs(
 
 /// Passes output on until nothing came for a while, a task has ended, which may be followed by another try, or it is
 /// time to look for new pods. Breaks if the user wants no more.
-fn follow_for_a_while(streams: &mut LogStreams, output: Show<'_>) -> Result<ControlFlow<()>> {
+fn follow_for_a_while(streams: &mut LogStreams, output: LogOutput<'_>) -> Result<ControlFlow<()>> {
     let begun = Instant::now();
     let mut last_shown = begun;
     loop {
@@ -149,7 +149,7 @@ fn too_many(count: usize, limit: usize) -> Error {
 }
 
 /// The output up to now, task by task.
-fn print(streams: &mut LogStreams, pods: &[Pod], request: &LogRequest, output: Show<'_>) -> Result<()> {
+fn print(streams: &mut LogStreams, pods: &[Pod], request: &LogRequest, output: LogOutput<'_>) -> Result<()> {
     let numbers = pods::attempts(pods);
     let mut chosen: Vec<&Pod> =
         pods.iter().filter(|pod| pod.has_started() && is_chosen(pod, request)).collect();

@@ -13,7 +13,7 @@ use super::pods::Pod;
 use super::state::text;
 use super::watch::{Change, watch};
 use super::why;
-use crate::place::{JobState, JobSummary};
+use crate::place::{JobProgress, JobState, JobSummary};
 
 /// How long a deletion may take until its pods are gone, beside their grace period.
 const DELETE_TIMEOUT: Duration = Duration::from_mins(2);
@@ -26,7 +26,7 @@ const NOTICE_DELAY: Duration = Duration::from_secs(2);
 pub(crate) fn wait(
     client: &Client,
     found: &ClusterJob,
-    progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
+    progress: JobProgress<'_>,
 ) -> Result<Option<JobSummary>> {
     let mut last = summary(client, found);
     if progress(&last).is_break() {

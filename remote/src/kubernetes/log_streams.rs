@@ -19,16 +19,13 @@ use super::log_workers::{Outcome, Work, Workers};
 use super::outage::{self, Outage, PAUSE};
 use super::pods::Pod;
 use super::status::ApiError;
-use crate::place::LogItem;
+use crate::place::{LogItem, LogOutput};
 use crate::websocket::wait;
 
 /// A stream that is older than this was answered, although a quiet task has shown nothing yet.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Until a quiet task is looked at again.
 const QUIET_INTERVAL: Duration = Duration::from_secs(5);
-
-/// Takes output on its way to the user.
-pub(crate) type Show<'a> = &'a mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>;
 
 /// How much of a pod's output is read.
 #[derive(Clone, Debug, Default)]
@@ -126,7 +123,7 @@ impl LogStreams {
     }
 
     /// Passes on what arrives, until something has or a time is over.
-    pub(crate) fn poll(&mut self, timeout: Duration, show: Show<'_>) -> ControlFlow<(), Result<Polled>> {
+    pub(crate) fn poll(&mut self, timeout: Duration, show: LogOutput<'_>) -> ControlFlow<(), Result<Polled>> {
         if let Err(error) = self.begin_due() {
             return ControlFlow::Continue(Err(error));
         }
@@ -143,20 +140,18 @@ impl LogStreams {
             polled.is_busy = true;
             show(item)
         };
+        let mut outcomes = vec![];
         if ready.first().is_some_and(Option::is_none) {
-            for (number, outcome) in self.workers.outcomes() {
-                let Some(pod) = self.pods.get_mut(&number) else { continue };
-                let work = pod.take(outcome, &mut count)?;
-                if let Some(work) = work
-                    && let Err(error) = self.workers.begin(number, work)
-                {
-                    return ControlFlow::Continue(Err(error));
-                }
-            }
+            outcomes
+                .extend(self.workers.outcomes().into_iter().map(|(number, outcome)| (number, Some(outcome))));
         }
-        for number in ready.into_iter().flatten() {
+        outcomes.extend(ready.into_iter().flatten().map(|number| (number, None)));
+        for (number, outcome) in outcomes {
             let Some(pod) = self.pods.get_mut(&number) else { continue };
-            let work = pod.read(&self.client, &mut count)?;
+            let work = match outcome {
+                Some(outcome) => pod.take(outcome, &mut count)?,
+                None => pod.read(&self.client, &mut count)?,
+            };
             if let Some(work) = work
                 && let Err(error) = self.workers.begin(number, work)
             {
@@ -221,7 +216,7 @@ impl PodLog {
     }
 
     /// Takes what a worker has done. Returns what is to be done next.
-    fn take(&mut self, outcome: Outcome, show: Show<'_>) -> ControlFlow<(), Option<Work>> {
+    fn take(&mut self, outcome: Outcome, show: LogOutput<'_>) -> ControlFlow<(), Option<Work>> {
         match outcome {
             Outcome::Opened(Ok(stream)) => self.state = State::Reading(stream),
             // Whether the cluster answers at all shows when it is asked about the pod.
@@ -238,7 +233,7 @@ impl PodLog {
     }
 
     /// Decides what follows a stream: its end says nothing, only the state of the container does.
-    fn go_on(&mut self, was_clean: bool, has_ended: bool, show: Show<'_>) -> ControlFlow<()> {
+    fn go_on(&mut self, was_clean: bool, has_ended: bool, show: LogOutput<'_>) -> ControlFlow<()> {
         self.outage.end();
         let is_first_end = has_ended && (was_clean || !self.is_last_pass);
         let delay =
@@ -262,7 +257,7 @@ impl PodLog {
     }
 
     /// Takes what has arrived on the stream. Returns what is to be done next.
-    fn read(&mut self, client: &Client, show: Show<'_>) -> ControlFlow<(), Option<Work>> {
+    fn read(&mut self, client: &Client, show: LogOutput<'_>) -> ControlFlow<(), Option<Work>> {
         let State::Reading(mut stream) = replace(&mut self.state, State::Ended) else {
             return ControlFlow::Continue(None);
         };
@@ -305,7 +300,7 @@ impl PodLog {
         ControlFlow::Continue(Some(Work::Ask(self.path.clone())))
     }
 
-    fn fail(&mut self, error: ApiError, show: Show<'_>) -> ControlFlow<()> {
+    fn fail(&mut self, error: ApiError, show: LogOutput<'_>) -> ControlFlow<()> {
         let was_answered = self.position.has_begun() || self.added.elapsed() > ANSWER_TIMEOUT;
         if was_answered && outage::may_pass(&error) {
             let (may_pass, is_first) = self.outage.fail();
@@ -323,7 +318,7 @@ impl PodLog {
     }
 
     /// Shows a line, unless it was shown before.
-    fn line(&mut self, piece: &Piece<'_>, show: Show<'_>) -> ControlFlow<()> {
+    fn line(&mut self, piece: &Piece<'_>, show: LogOutput<'_>) -> ControlFlow<()> {
         self.outage.end();
         let text = piece.text;
         let (task, attempt) = (self.task.as_str(), self.attempt);

@@ -77,6 +77,21 @@ struct Annotations {
 pub(crate) struct Spec {
     pub(crate) node_name: Option<String>,
     termination_grace_period_seconds: Option<u64>,
+    pub(super) containers: Vec<ContainerSpec>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ContainerSpec {
+    pub(super) name: String,
+    pub(super) ports: Vec<ContainerPort>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct ContainerPort {
+    pub(super) name: String,
+    pub(super) container_port: u16,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -6,19 +6,18 @@
 mod tunnel;
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use jobc_sys::error::Result;
 use rustix::event::PollFlags;
-use serde::Deserialize;
 
 use super::client::Client;
 use super::objects::ClusterJob;
 use super::pods::{Pod, is_own};
 use super::task;
-use crate::forwarded::{self, Report, unknown_label};
-use crate::place::PortForward;
+use crate::forwarded::{self, unknown_label};
+use crate::place::{ForwardRequest, PortForward};
 use crate::websocket::wait;
 use tunnel::Tunnel;
 
@@ -30,48 +29,16 @@ const IDLE: Duration = Duration::from_mins(1);
 /// The task is looked for anew for each tunnel.
 type Forwarded = forwarded::Forwarded<()>;
 
-/// The parts of a pod needed to find a port by its label.
-#[derive(Deserialize)]
-struct PodPorts {
-    spec: Spec,
-}
-
-#[derive(Deserialize)]
-struct Spec {
-    containers: Vec<Container>,
-}
-
-#[derive(Deserialize)]
-#[serde(default)]
-#[derive(Default)]
-struct Container {
-    name: String,
-    ports: Vec<ContainerPort>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ContainerPort {
-    name: String,
-    container_port: u16,
-}
-
-/// Forwards ports until `stop` is readable.
-pub(crate) fn forward(
-    client: &Client,
-    found: &ClusterJob,
-    forwards: &[PortForward],
-    stop: BorrowedFd<'_>,
-    report: Report<'_>,
-) -> Result<()> {
-    let forwarded = forwards.iter().map(|forward| listen(client, found, forward));
-    let forwarded = forwarded.collect::<Result<Vec<_>>>()?;
+/// Forwards ports until it is told to stop.
+pub(crate) fn forward(client: &Client, found: &ClusterJob, request: ForwardRequest<'_>) -> Result<()> {
+    let listen = |forward| listen(client, found, forward);
+    let forwarded = request.forwards.iter().map(listen).collect::<Result<Vec<_>>>()?;
     for one in &forwarded {
-        one.announce(report);
+        one.announce(request.report);
     }
     std::thread::scope(|scope| {
         for one in &forwarded {
-            scope.spawn(move || serve(client, found, one, stop, report));
+            scope.spawn(move || serve(client, found, one, request));
         }
     });
     Ok(())
@@ -82,19 +49,16 @@ fn listen(client: &Client, found: &ClusterJob, forward: &PortForward) -> Result<
     let pod = task::running(client, found, Some(&forward.task))?;
     let port = match forward.port.parse() {
         Ok(port) => port,
-        Err(_) => port_of_label(client, &pod, &forward.port)?,
+        Err(_) => port_of_label(&pod, &forward.port)?,
     };
     Forwarded::listen(forward, pod.task(), port, ())
 }
 
-fn port_of_label(client: &Client, pod: &Pod, label: &str) -> Result<u16> {
-    let path = format!("/api/v1/namespaces/{}/pods/{}", client.config().namespace, pod.metadata.name);
-    let ports: PodPorts = client.get(&path).map_err(|error| error.into_error("read the pod of the task"))?;
-    let containers = ports.spec.containers;
+fn port_of_label(pod: &Pod, label: &str) -> Result<u16> {
+    let containers = &pod.spec.containers;
     let main = containers.iter().find(|container| is_own(&container.name)).or(containers.first());
-    let known: BTreeMap<&str, u16> = main
-        .map(|main| main.ports.iter().map(|port| (port.name.as_str(), port.container_port)).collect())
-        .unwrap_or_default();
+    let ports = main.into_iter().flat_map(|main| &main.ports);
+    let known: BTreeMap<&str, u16> = ports.map(|port| (port.name.as_str(), port.container_port)).collect();
     known.get(label).copied().ok_or_else(|| unknown_label(&pod.task(), label, known.keys().copied()))
 }
 
@@ -103,8 +67,7 @@ fn serve(
     client: &Client,
     found: &ClusterJob,
     forwarded: &Forwarded,
-    stop: BorrowedFd<'_>,
-    report: Report<'_>,
+    ForwardRequest { stop, report, .. }: ForwardRequest<'_>,
 ) {
     let fail = |why: String| forwarded.fail(report, &why);
     let mut tunnel: Option<Tunnel> = None;

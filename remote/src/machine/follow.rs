@@ -11,7 +11,7 @@ use super::answers::error_of;
 use super::program::Connection;
 use super::runs;
 use crate::host::{Output, Stream, Streams};
-use crate::place::JobSummary;
+use crate::place::{JobProgress, JobSummary};
 
 /// After this time without a line, the caller learns that nothing happened.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -76,7 +76,7 @@ pub(super) fn lines(
 pub(super) fn wait(
     connection: &Connection,
     name: &str,
-    progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
+    progress: JobProgress<'_>,
 ) -> Result<Option<JobSummary>> {
     let mut lost = 0;
     loop {

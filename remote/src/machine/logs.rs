@@ -8,14 +8,14 @@ use jobc_sys::error::Result;
 
 use super::follow;
 use super::program::Connection;
-use crate::place::{LogItem, LogRequest};
+use crate::place::{LogItem, LogOutput, LogRequest};
 
 /// Shows the output of a job's tasks.
 pub(super) fn logs(
     connection: &Connection,
     id: &str,
     request: &LogRequest,
-    output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
+    output: LogOutput<'_>,
 ) -> Result<()> {
     let words = words(id, request);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -20,8 +19,8 @@ use super::sources::Sources;
 use super::{answers, capacity, checks, copy, events, exec, follow, logs, port_forward, runs, submit, usage};
 use crate::identity::Identity;
 use crate::place::{
-    AccessCheck, Capacity, Copied, CopyRequest, Delivery, Event, ExecRequest, ExecStreams, JobDetail,
-    JobSummary, KillRequest, LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem,
+    AccessCheck, Capacity, Copied, CopyRequest, Delivery, Event, EventOutput, ExecRequest, ExecStreams,
+    ForwardRequest, JobDetail, JobProgress, JobSummary, KillRequest, LogOutput, LogRequest, Place, Problem,
     RemotePlace, SharedPorts, StopRequest, Submission, SubmitError, TaskUsage,
 };
 
@@ -97,11 +96,7 @@ impl Place for Machine {
         Ok(runs::find(&self.connection, name)?.summary())
     }
 
-    fn wait(
-        &self,
-        name: &str,
-        progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
-    ) -> Result<Option<JobSummary>> {
+    fn wait(&self, name: &str, progress: JobProgress<'_>) -> Result<Option<JobSummary>> {
         follow::wait(&self.connection, name, progress)
     }
 
@@ -159,7 +154,7 @@ impl Place for Machine {
         Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(events::read).collect())
     }
 
-    fn follow_events(&self, name: &str, output: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()> {
+    fn follow_events(&self, name: &str, output: EventOutput<'_>) -> Result<()> {
         let id = self.id(name)?;
         follow::lines(&self.connection, &["events", &id, "--follow", "--format", "json"], &mut |line| {
             match line.and_then(|line| events::read(&String::from_utf8_lossy(line))) {
@@ -169,12 +164,7 @@ impl Place for Machine {
         })
     }
 
-    fn logs(
-        &self,
-        name: &str,
-        request: &LogRequest,
-        output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
-    ) -> Result<()> {
+    fn logs(&self, name: &str, request: &LogRequest, output: LogOutput<'_>) -> Result<()> {
         logs::logs(&self.connection, &self.id(name)?, request, output)
     }
 
@@ -182,15 +172,9 @@ impl Place for Machine {
         exec::exec(&self.connection, &self.id(name)?, request, streams)
     }
 
-    fn port_forward(
-        &self,
-        name: &str,
-        forwards: &[PortForward],
-        stop: BorrowedFd<'_>,
-        report: &(dyn Fn(PortForwardReport) + Sync),
-    ) -> Result<()> {
+    fn port_forward(&self, name: &str, request: ForwardRequest<'_>) -> Result<()> {
         let job = self.record(&self.id(name)?)?;
-        port_forward::port_forward(&self.connection, &job, forwards, stop, report)
+        port_forward::port_forward(&self.connection, &job, request)
     }
 
     fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied> {

@@ -1,25 +1,22 @@
 //! Ports of tasks on loopback here: each connection goes through ssh to the port on the host.
 
 use std::net::Ipv4Addr;
-use std::os::fd::BorrowedFd;
 
 use jobc_sys::error::{Error, Kind, Result};
 
 use super::program::Connection;
 use super::record::{InspectedJob, is_running};
-use crate::forwarded::{Forwarded, Report, by_processes, unknown_label};
-use crate::place::{PortForward, TaskStatus};
+use crate::forwarded::{Forwarded, by_processes, unknown_label};
+use crate::place::{ForwardRequest, PortForward, TaskStatus};
 
-/// Forwards ports until `stop` is readable.
+/// Forwards ports until it is told to stop.
 pub(super) fn port_forward(
     connection: &Connection,
     job: &InspectedJob,
-    forwards: &[PortForward],
-    stop: BorrowedFd<'_>,
-    report: Report<'_>,
+    request: ForwardRequest<'_>,
 ) -> Result<()> {
-    let forwarded = forwards.iter().map(|forward| listen(job, forward)).collect::<Result<Vec<_>>>()?;
-    by_processes(&forwarded, stop, report, |one, socket| connection.host.tunnel(socket, &one.to, one.port))
+    let start = |one: &Forwarded<String>, socket| connection.host.tunnel(socket, &one.to, one.port);
+    by_processes(request, |forward| listen(job, forward), start)
 }
 
 /// Finds the task and its port, and takes the local one.

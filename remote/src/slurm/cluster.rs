@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -22,8 +21,8 @@ use crate::host::Host;
 use crate::http::Notice;
 use crate::identity::Identity;
 use crate::place::{
-    AccessCheck, Capacity, Copied, CopyRequest, Delivery, Event, ExecRequest, ExecStreams, JobDetail,
-    JobSummary, KillRequest, LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem,
+    AccessCheck, Capacity, Copied, CopyRequest, Delivery, Event, EventOutput, ExecRequest, ExecStreams,
+    ForwardRequest, JobDetail, JobProgress, JobSummary, KillRequest, LogOutput, LogRequest, Place, Problem,
     RemotePlace, StopRequest, Submission, SubmitError, TaskUsage,
 };
 use crate::task_copy::{self, CopyTask};
@@ -215,11 +214,7 @@ impl Place for Cluster {
         Ok(self.run(name)?.summary())
     }
 
-    fn wait(
-        &self,
-        name: &str,
-        progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
-    ) -> Result<Option<JobSummary>> {
+    fn wait(&self, name: &str, progress: JobProgress<'_>) -> Result<Option<JobSummary>> {
         let mut last: Option<JobSummary> = None;
         let end = self.watch(self.run(name)?, None, &mut |run| {
             let now = run.summary();
@@ -304,7 +299,7 @@ impl Place for Cluster {
         Ok(events::of_run(&run, &self.journal(&run)?))
     }
 
-    fn follow_events(&self, name: &str, output: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()> {
+    fn follow_events(&self, name: &str, output: EventOutput<'_>) -> Result<()> {
         let mut shown: Vec<Event> = Vec::new();
         self.watch(self.run(name)?, None, &mut |run| {
             let journal = self.journal(run).unwrap_or_default();
@@ -319,12 +314,7 @@ impl Place for Cluster {
         Ok(())
     }
 
-    fn logs(
-        &self,
-        name: &str,
-        request: &LogRequest,
-        output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
-    ) -> Result<()> {
+    fn logs(&self, name: &str, request: &LogRequest, output: LogOutput<'_>) -> Result<()> {
         // Earlier output can be read while Slurm does not answer.
         let run = if request.follow { self.run(name)? } else { self.run_by_files(name)? };
         logs::logs(self, &self.access, &run, request, output)
@@ -334,14 +324,8 @@ impl Place for Cluster {
         exec::exec(&self.access, &self.run(name)?, request, streams)
     }
 
-    fn port_forward(
-        &self,
-        name: &str,
-        forwards: &[PortForward],
-        stop: BorrowedFd<'_>,
-        report: &(dyn Fn(PortForwardReport) + Sync),
-    ) -> Result<()> {
-        port_forward::forward(&self.access, &self.run(name)?, forwards, stop, report)
+    fn port_forward(&self, name: &str, request: ForwardRequest<'_>) -> Result<()> {
+        port_forward::forward(&self.access, &self.run(name)?, request)
     }
 
     fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied> {

@@ -11,7 +11,7 @@ use super::cluster::Cluster;
 use super::output::{Output, task_of, task_of_record};
 use super::state::Run;
 use super::time;
-use crate::place::{LogItem, LogRequest};
+use crate::place::{LogItem, LogOutput, LogRequest};
 
 /// How often new output is looked for.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -24,7 +24,7 @@ pub(crate) fn logs(
     access: &Access,
     run: &Run,
     request: &LogRequest,
-    output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
+    output: LogOutput<'_>,
 ) -> Result<()> {
     request.since.as_deref().map(time::parse).transpose()?;
     check_tasks(run, &request.tasks)?;
@@ -68,12 +68,7 @@ pub(crate) fn logs(
 }
 
 /// Shows a line; an empty file name means that nothing happened for a while.
-fn show_line(
-    request: &LogRequest,
-    file: &str,
-    text: &[u8],
-    output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
-) -> ControlFlow<()> {
+fn show_line(request: &LogRequest, file: &str, text: &[u8], output: LogOutput<'_>) -> ControlFlow<()> {
     if file.is_empty() {
         return output(LogItem::Idle);
     }

@@ -1,7 +1,6 @@
 //! Ports of tasks on loopback: for each connection a relay on the host with Slurm's commands, which reaches the nodes.
 
 use std::net::TcpStream;
-use std::os::fd::{BorrowedFd, OwnedFd};
 
 use jobc_schema::plan::Plan;
 use jobc_sys::error::{Error, Kind, Result};
@@ -11,31 +10,19 @@ use super::exec::{RunningTask, running};
 use super::login::Ports;
 use super::ports;
 use super::state::Run;
-use crate::forwarded::{Forwarded, Report, by_processes, unknown_label};
+use crate::forwarded::{Forwarded, by_processes, unknown_label};
 use crate::host::{Running, Stream, Streams};
-use crate::place::PortForward;
+use crate::place::{ForwardRequest, PortForward};
 
-/// Forwards ports until `stop` is readable.
-pub(crate) fn forward(
-    access: &Access,
-    run: &Run,
-    forwards: &[PortForward],
-    stop: BorrowedFd<'_>,
-    report: Report<'_>,
-) -> Result<()> {
-    let forwarded = forwards.iter().map(|forward| listen(access, run, forward));
-    let forwarded = forwarded.collect::<Result<Vec<_>>>()?;
-    by_processes(&forwarded, stop, report, |one, local| relay(access, &one.to, one.port, local))
+/// Forwards ports until it is told to stop.
+pub(crate) fn forward(access: &Access, run: &Run, request: ForwardRequest<'_>) -> Result<()> {
+    let start = |one: &Forwarded<RunningTask>, local| relay(access, &one.to, one.port, local);
+    by_processes(request, |forward| listen(access, run, forward), start)
 }
 
 /// Starts a relay with the connection as input and output.
 fn relay(access: &Access, task: &RunningTask, port: u16, local: TcpStream) -> Result<Running> {
-    let output = local.try_clone();
-    let output: OwnedFd = output
-        .map_err(|error| Error::new(Kind::System, "cannot pass on a connection").because(error))?
-        .into();
-    let streams =
-        Streams { stdin: Stream::File(local.into()), stdout: Stream::File(output), stderr: Stream::Null };
+    let streams = Streams::of_socket(local, Stream::Null)?;
     let port = port.to_string();
     let step = access.step(&task.job, &task.node, &["--unbuffered"], &["relay", "127.0.0.1", &port])?;
     let mut words = vec!["relay", &task.node, &port];

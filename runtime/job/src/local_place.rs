@@ -10,20 +10,20 @@ mod usage;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::AsFd as _;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use jobc_place::Place;
 use jobc_place::capacity::Capacity;
 use jobc_place::change::Change;
-use jobc_place::event::Event;
+use jobc_place::event::{Event, EventOutput};
 use jobc_place::exec::{ExecRequest, ExecStreams};
-use jobc_place::job::{JobDetail, JobSummary};
-use jobc_place::logs::{LogItem, LogRequest};
+use jobc_place::job::{JobDetail, JobProgress, JobSummary};
+use jobc_place::logs::{LogOutput, LogRequest};
 use jobc_place::members::Members;
 use jobc_place::stop::{KillRequest, StopRequest};
-use jobc_place::transfer::{Copied, CopyRequest, PortForward, PortForwardReport};
+use jobc_place::transfer::{Copied, CopyRequest, ForwardRequest};
 use jobc_place::usage::TaskUsage;
 use jobc_sys::error::{AtPath as _, Error, Kind, Result};
 use jobc_sys::id::JobId;
@@ -280,11 +280,7 @@ impl Place for LocalPlace {
         })
     }
 
-    fn wait(
-        &self,
-        name: &str,
-        progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
-    ) -> Result<Option<JobSummary>> {
+    fn wait(&self, name: &str, progress: JobProgress<'_>) -> Result<Option<JobSummary>> {
         let directory = self.directories.find(name)?;
         if progress(&summary(&Record::require(&directory)?)).is_break() {
             return Ok(None);
@@ -395,17 +391,12 @@ impl Place for LocalPlace {
         Ok(events)
     }
 
-    fn follow_events(&self, name: &str, output: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()> {
+    fn follow_events(&self, name: &str, output: EventOutput<'_>) -> Result<()> {
         let directory = self.directories.find(name)?;
         events::read(&directory, Some(&|| self.has_ended(&directory)), output)
     }
 
-    fn logs(
-        &self,
-        name: &str,
-        request: &LogRequest,
-        output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
-    ) -> Result<()> {
+    fn logs(&self, name: &str, request: &LogRequest, output: LogOutput<'_>) -> Result<()> {
         let directory = self.directories.find(name)?;
         logs::show(&directory, request, &|| self.has_ended(&directory), output)
     }
@@ -415,13 +406,7 @@ impl Place for LocalPlace {
         exec::exec(&directory, &Record::require(&directory)?, request, streams)
     }
 
-    fn port_forward(
-        &self,
-        name: &str,
-        _: &[PortForward],
-        _: BorrowedFd<'_>,
-        _: &(dyn Fn(PortForwardReport) + Sync),
-    ) -> Result<()> {
+    fn port_forward(&self, name: &str, _: ForwardRequest<'_>) -> Result<()> {
         self.directories.find(name)?;
         Err(Error::new(Kind::Unsupported, "the ports of a job on this host are reached at its addresses")
             .help(format!("`jobc ps {name}` shows them; `publish` in the job file makes them available on a port of the host")))

@@ -1,9 +1,8 @@
 //! The command lines of `jobc port-forward` and `jobc copy`.
 
-use std::str::FromStr;
-
 use clap::Args as ClapArgs;
 use jobc_place::job_ref::JobRef;
+use jobc_place::transfer::PortForward;
 
 use super::format::OutputArgs;
 use crate::runtime::completion::jobs::only_handles;
@@ -17,40 +16,23 @@ pub(crate) struct PortForwardArgs {
     ///
     /// Labels are the keys of `resources.ports` in the job file. The port on 127.0.0.1 has the same number, or LOCAL. A
     /// role stands for its first task.
-    #[arg(required = true, value_name = "[LOCAL:]TASK:PORT")]
-    pub ports: Vec<ForwardedPort>,
+    #[arg(required = true, value_name = "[LOCAL:]TASK:PORT", value_parser = parse_forward)]
+    pub ports: Vec<PortForward>,
 }
 
-/// A port of a task, and the port on this host for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ForwardedPort {
-    pub local: Option<u16>,
-    pub task: String,
-    pub port: String,
-}
-
-impl FromStr for ForwardedPort {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
-        let parts: Vec<&str> = word.split(':').collect();
-        let (local, task, port) = match parts[..] {
-            [task, port] => (None, task, port),
-            [local, task, port] => (Some(local), task, port),
-            _ => return Err("write `TASK:PORT`, such as `server-0:http` or `8080:server-0:http`".to_owned()),
-        };
-        let local = local.map(|local| {
-            local
-                .parse()
-                .ok()
-                .filter(|port| *port > 0)
-                .ok_or_else(|| format!("`{local}` is not a port number"))
-        });
-        if task.is_empty() || port.is_empty() || port == "0" {
-            return Err("write a task and a port, such as `server-0:http`".to_owned());
-        }
-        Ok(Self { local: local.transpose()?, task: task.to_owned(), port: port.to_owned() })
+fn parse_forward(word: &str) -> Result<PortForward, String> {
+    let parts: Vec<&str> = word.split(':').collect();
+    let (local, task, port) = match parts[..] {
+        [task, port] => (None, task, port),
+        [local, task, port] => (Some(local), task, port),
+        _ => return Err("write `TASK:PORT`, such as `server-0:http` or `8080:server-0:http`".to_owned()),
+    };
+    let number = |text: &str| text.parse().ok().filter(|port| *port > 0);
+    let local = local.map(|text| number(text).ok_or_else(|| format!("`{text}` is not a port number")));
+    if task.is_empty() || port.is_empty() || port == "0" {
+        return Err("write a task and a port, such as `server-0:http`".to_owned());
     }
+    Ok(PortForward { local: local.transpose()?, task: task.to_owned(), port: port.to_owned() })
 }
 
 #[derive(Debug, ClapArgs)]
@@ -79,7 +61,7 @@ mod tests {
 
     #[test]
     fn port_is_parsed_with_an_optional_local_number() {
-        let port = |local, task: &str, port: &str| ForwardedPort {
+        let port = |local, task: &str, port: &str| PortForward {
             local,
             task: task.to_owned(),
             port: port.to_owned(),
@@ -95,7 +77,7 @@ mod tests {
             ("0:server-0:http", None),
             ("70000:server-0:http", None),
         ] {
-            assert_eq!(word.parse().ok(), expected, "{word}");
+            assert_eq!(parse_forward(word).ok(), expected, "{word}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::os::fd::AsFd as _;
 use std::process::ExitCode;
 
-use jobc_place::transfer::{PortForward, PortForwardReport};
+use jobc_place::transfer::{ForwardRequest, PortForwardReport};
 use jobc_sys::signals::Signals;
 
 use super::found::Places;
@@ -16,11 +16,6 @@ use crate::terminal;
 /// Forwards ports until Ctrl-C.
 pub(crate) fn run(args: &PortForwardArgs) -> Result<ExitCode> {
     let found = Places::default().find(&args.job)?;
-    let forwards: Vec<PortForward> = args
-        .ports
-        .iter()
-        .map(|port| PortForward { local: port.local, task: port.task.clone(), port: port.port.clone() })
-        .collect();
     let signals = Signals::block_forwarded()?;
     let report = |report: PortForwardReport| match report {
         PortForwardReport::Listening { local, task, port } => {
@@ -28,8 +23,8 @@ pub(crate) fn run(args: &PortForwardArgs) -> Result<ExitCode> {
         }
         PortForwardReport::Failed(why) => terminal::eprint(&container_warning(&escape_control(&why))),
     };
-    let name = &found.job()?.name;
-    found.place.port_forward(name, &forwards, signals.as_fd(), &report)?;
+    let request = ForwardRequest { forwards: &args.ports, stop: signals.as_fd(), report: &report };
+    found.place.port_forward(&found.job()?.name, request)?;
     // The signal that ended it must not end this process too.
     while signals.next().is_some() {}
     Ok(ExitCode::SUCCESS)

@@ -13,7 +13,7 @@ use super::super::lifecycle;
 use super::super::objects::ClusterJob;
 use super::super::watch::{Change, watch};
 use super::{Observed, RawEvent};
-use crate::place::Event;
+use crate::place::EventOutput;
 
 /// Events that come this long after the end of a job are still shown: components report with a delay.
 const AFTER_END: Duration = Duration::from_secs(2);
@@ -28,11 +28,7 @@ enum Item {
 }
 
 /// Passes each event on once, and again when it has happened again.
-pub(crate) fn follow(
-    client: &Arc<Client>,
-    found: ClusterJob,
-    output: &mut dyn FnMut(&Event) -> ControlFlow<()>,
-) -> Result<()> {
+pub(crate) fn follow(client: &Arc<Client>, found: ClusterJob, output: EventOutput<'_>) -> Result<()> {
     let (sender, receiver) = sync_channel(MAX_QUEUED);
     let name = found.name().to_owned();
     {

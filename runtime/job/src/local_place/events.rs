@@ -1,9 +1,8 @@
 //! The events of a job of this host, as every place shows them.
 
-use std::ops::ControlFlow;
 use std::time::Duration;
 
-use jobc_place::event::Event;
+use jobc_place::event::{Event, EventOutput};
 use jobc_sys::error::{AtPath as _, Result};
 use serde_json::Value;
 
@@ -18,7 +17,7 @@ const MAX_SLEEP: Duration = Duration::from_secs(1);
 pub(crate) fn read(
     directory: &Directory,
     follow: Option<&dyn Fn() -> Result<bool>>,
-    output: &mut dyn FnMut(&Event) -> ControlFlow<()>,
+    output: EventOutput<'_>,
 ) -> Result<()> {
     let mut reader = event::Reader::new(directory);
     let mut watch = Watch::new(follow.map(|_| directory.record.clone()));

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use jobc_place::logs::{LogItem, LogRequest};
+use jobc_place::logs::{LogItem, LogOutput, LogRequest};
 use jobc_place::time::Time;
 use jobc_sys::error::{AtPath as _, Result};
 
@@ -24,7 +24,7 @@ pub(super) fn show(
     directory: &Directory,
     request: &LogRequest,
     has_ended: &dyn Fn() -> Result<bool>,
-    output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
+    output: LogOutput<'_>,
 ) -> Result<()> {
     let tasks = tasks::named(&Record::require(directory)?, &request.tasks)?;
     let names: Vec<String> = tasks.iter().map(ToString::to_string).collect();
