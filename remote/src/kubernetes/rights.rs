@@ -15,129 +15,57 @@ use review::refused_verbs;
 
 /// The least that submitting and following jobs needs, whatever the target.
 const RULES: [Rule; 10] = [
-    Rule {
-        groups: &["batch", "jobset.x-k8s.io"],
-        resources: &["jobs", "jobsets"],
-        verbs: &["get", "list", "watch", "create", "patch", "delete"],
-        needed_for: "submit, ps, wait, stop",
-        is_optional: false,
-    },
-    Rule {
-        groups: &[""],
-        resources: &["configmaps", "services"],
-        verbs: &["create", "patch"],
-        needed_for: "submit",
-        is_optional: false,
-    },
-    Rule {
-        groups: &[""],
-        resources: &["secrets"],
-        verbs: &["create"],
-        needed_for: "submit of jobs with secrets",
-        is_optional: false,
-    },
-    Rule {
-        groups: &[""],
-        resources: &["pods", "events"],
-        verbs: &["get", "list", "watch"],
-        needed_for: "inspect, events, logs",
-        is_optional: false,
-    },
-    Rule { groups: &[""], resources: &["pods/log"], verbs: &["get"], needed_for: "logs", is_optional: false },
-    Rule {
-        groups: &[""],
-        resources: &["pods/exec", "pods/portforward"],
-        // Over WebSocket, Kubernetes asks for `get`, and since 1.35 for `create` too.
-        verbs: &["get", "create"],
-        needed_for: "exec, copy, port-forward",
-        is_optional: true,
-    },
-    Rule { groups: &[""], resources: &["pods"], verbs: &["delete"], needed_for: "kill", is_optional: true },
-    Rule {
-        groups: &["metrics.k8s.io"],
-        resources: &["pods"],
-        verbs: &["get", "list"],
-        needed_for: "top",
-        is_optional: true,
-    },
-    Rule {
-        groups: &["kueue.x-k8s.io"],
-        resources: &["workloads", "localqueues"],
-        verbs: &["get", "list"],
-        needed_for: "inspect of jobs in a Kueue queue",
-        is_optional: true,
-    },
-    Rule {
-        groups: &["kueue.x-k8s.io"],
-        resources: &["workloads"],
-        verbs: &["patch"],
-        needed_for: "pause, resume of jobs in a Kueue queue",
-        is_optional: true,
-    },
+    Rule::needed(
+        &["batch", "jobset.x-k8s.io"],
+        &["jobs", "jobsets"],
+        &["get", "list", "watch", "create", "patch", "delete"],
+        "submit, ps, wait, stop",
+    ),
+    Rule::needed(&[""], &["configmaps", "services"], &["create", "patch"], "submit"),
+    Rule::needed(&[""], &["secrets"], &["create"], "submit of jobs with secrets"),
+    Rule::needed(&[""], &["pods", "events"], &["get", "list", "watch"], "inspect, events, logs"),
+    Rule::needed(&[""], &["pods/log"], &["get"], "logs"),
+    Rule::optional(&[""], &["pods/exec", "pods/portforward"], &["get", "create"], "exec, copy, port-forward"),
+    Rule::optional(&[""], &["pods"], &["delete"], "kill"),
+    Rule::optional(&["metrics.k8s.io"], &["pods"], &["get", "list"], "top"),
+    Rule::optional(
+        &["kueue.x-k8s.io"],
+        &["workloads", "localqueues"],
+        &["get", "list"],
+        "inspect of jobs in a Kueue queue",
+    ),
+    Rule::optional(&["kueue.x-k8s.io"], &["workloads"], &["patch"], "pause, resume of jobs in a Kueue queue"),
 ];
 
 /// Rights that make checks before a submission possible; without them they are left out.
 const CHECK_RULES: [Rule; 3] = [
-    Rule {
-        groups: &[""],
-        resources: &["secrets", "persistentvolumeclaims", "serviceaccounts"],
-        verbs: &["get"],
-        needed_for: "checks before a submission",
-        is_optional: true,
-    },
-    Rule {
-        groups: &[""],
-        resources: &["resourcequotas", "limitranges"],
-        verbs: &["list"],
-        needed_for: "checks before a submission",
-        is_optional: true,
-    },
-    Rule {
-        groups: &[""],
-        resources: &["pods"],
-        verbs: &["create"],
-        needed_for: "dry runs of pods before a submission",
-        is_optional: true,
-    },
+    Rule::optional(
+        &[""],
+        &["secrets", "persistentvolumeclaims", "serviceaccounts"],
+        &["get"],
+        "checks before a submission",
+    ),
+    Rule::optional(&[""], &["resourcequotas", "limitranges"], &["list"], "checks before a submission"),
+    Rule::optional(&[""], &["pods"], &["create"], "dry runs of pods before a submission"),
 ];
 
 /// The same for objects that are in no namespace.
 const CLUSTER_RULES: [Rule; 5] = [
-    Rule {
-        groups: &[""],
-        resources: &["namespaces"],
-        verbs: &["get"],
-        needed_for: "checks before a submission: the namespace",
-        is_optional: true,
-    },
-    Rule {
-        groups: &[""],
-        resources: &["nodes"],
-        verbs: &["list"],
-        needed_for: "checks before a submission: whether a node fits",
-        is_optional: true,
-    },
-    Rule {
-        groups: &[""],
-        resources: &["pods"],
-        verbs: &["list"],
-        needed_for: "targets free: what pods of all namespaces use",
-        is_optional: true,
-    },
-    Rule {
-        groups: &["scheduling.k8s.io", "node.k8s.io", "storage.k8s.io"],
-        resources: &["priorityclasses", "runtimeclasses", "storageclasses"],
-        verbs: &["get", "list"],
-        needed_for: "checks before a submission: classes",
-        is_optional: true,
-    },
-    Rule {
-        groups: &["kueue.x-k8s.io"],
-        resources: &["clusterqueues"],
-        verbs: &["get"],
-        needed_for: "checks before a submission: the queue",
-        is_optional: true,
-    },
+    Rule::optional(&[""], &["namespaces"], &["get"], "checks before a submission: the namespace"),
+    Rule::optional(&[""], &["nodes"], &["list"], "checks before a submission: whether a node fits"),
+    Rule::optional(&[""], &["pods"], &["list"], "targets free: what pods of all namespaces use"),
+    Rule::optional(
+        &["scheduling.k8s.io", "node.k8s.io", "storage.k8s.io"],
+        &["priorityclasses", "runtimeclasses", "storageclasses"],
+        &["get", "list"],
+        "checks before a submission: classes",
+    ),
+    Rule::optional(
+        &["kueue.x-k8s.io"],
+        &["clusterqueues"],
+        &["get"],
+        "checks before a submission: the queue",
+    ),
 ];
 
 /// The rules of a target: those of every target, and those for its settings.

@@ -50,43 +50,22 @@ impl Uses {
 
     /// The rights that the target needs besides those of every target.
     pub(crate) fn rules(&self) -> Vec<Rule> {
-        let rule = |groups: &'static [&'static str],
-                    resources: &'static [&'static str],
-                    verbs: &'static [&'static str]| Rule {
-            groups,
-            resources,
-            verbs,
-            needed_for: "submit, ps, wait, stop of jobs of this target",
-            is_optional: false,
+        let jobs = "submit, ps, wait, stop of jobs of this target";
+        let own = |workload: &'static Workload| {
+            let (group, plural) = (&workload.group, &workload.plural);
+            Rule::needed(std::slice::from_ref(group), std::slice::from_ref(plural), OBJECT, jobs)
         };
-        let mut rules = match self.kind {
-            KubernetesKind::Pod => vec![rule(&[""], &["pods"], OBJECT)],
-            KubernetesKind::Trainjob => vec![rule(&["trainer.kubeflow.org"], &["trainjobs"], OBJECT)],
-            KubernetesKind::Volcano => vec![rule(&["batch.volcano.sh"], &["jobs"], OBJECT)],
-            KubernetesKind::Mpijob => vec![rule(&["kubeflow.org"], &["mpijobs"], OBJECT)],
-            KubernetesKind::Rayjob => vec![rule(&["ray.io"], &["rayjobs"], OBJECT)],
-            KubernetesKind::Leaderworkerset => {
-                vec![rule(&["leaderworkerset.x-k8s.io"], &["leaderworkersets"], OBJECT)]
-            }
-            KubernetesKind::Auto
-            | KubernetesKind::Job
-            | KubernetesKind::Jobset
-            | KubernetesKind::Pytorchjob
-            | KubernetesKind::Tfjob => vec![],
-        };
+        let mut rules: Vec<Rule> = self.workload().map(own).into_iter().collect();
         if self.has_own_runtime {
-            rules.push(rule(&["trainer.kubeflow.org"], &["trainingruntimes"], DEPENDENT));
+            rules.push(Rule::needed(&["trainer.kubeflow.org"], &["trainingruntimes"], DEPENDENT, jobs));
         }
         if self.has_gangs {
-            rules.push(rule(&["scheduling.k8s.io"], &["podgroups", "workloads"], DEPENDENT));
+            rules.push(Rule::needed(&["scheduling.k8s.io"], &["podgroups", "workloads"], DEPENDENT, jobs));
         }
         if self.has_code_claim {
-            let upload = |resource: &'static [&'static str], verbs: &'static [&'static str]| Rule {
-                needed_for: "submit of jobs with code for the claim",
-                ..rule(&[""], resource, verbs)
-            };
-            rules.push(upload(&["pods"], &["create", "delete"]));
-            rules.push(upload(&["pods/exec"], &["get", "create"]));
+            let upload = "submit of jobs with code for the claim";
+            rules.push(Rule::needed(&[""], &["pods"], &["create", "delete"], upload));
+            rules.push(Rule::needed(&[""], &["pods/exec"], &["get", "create"], upload));
         }
         rules
     }
