@@ -17,9 +17,8 @@ use jobc_sys::error::{Error, Kind};
 
 use super::found::id;
 use super::job_list::state_text;
-use super::jobs::{Failure, Result, format_ago, format_duration, json_text, open_local};
+use super::jobs::{Failure, Result, format_ago, format_duration, open_local, print_list};
 use super::target_table;
-use crate::args::FormatArg;
 use crate::runtime::args::history::HistoryArgs;
 use crate::runtime::quantity::bytes;
 use crate::table::Table;
@@ -45,12 +44,8 @@ pub(crate) fn run(args: &HistoryArgs) -> Result<ExitCode> {
         Some(target) => of_target(target, args)?,
         None => of_host(args, now)?,
     };
-    terminal::print(&if args.output_args.format == FormatArg::Json {
-        let jobs = entries.iter().map(|one| HistoryJob::new(&one.id, &one.summary, one.usage.as_ref(), now));
-        json_text(&jobs.collect::<Vec<_>>())
-    } else {
-        table(&entries, now).render(terminal::columns_of_stdout())
-    });
+    let jobs = entries.iter().map(|one| HistoryJob::new(&one.id, &one.summary, one.usage.as_ref(), now));
+    print_list(args.output_args.format, &jobs.collect::<Vec<_>>(), || table(&entries, now));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -11,8 +11,10 @@ use jobc_sys::error::{Error, Kind};
 use super::subject::{Subject, not_one_job};
 pub(crate) use jobc_place::time::{format_ago, format_duration};
 
+use crate::args::FormatArg;
 use crate::outcome::Outcome;
 use crate::runtime::message::{container_error, container_warning};
+use crate::table::Table;
 use crate::terminal;
 
 /// The jobs of this user.
@@ -124,6 +126,14 @@ pub(crate) fn local(job: &JobRef) -> Result<&str> {
 /// The record of a job; an error if the command has not written it yet.
 pub(crate) fn read(directory: &Directory) -> Result<Record> {
     Ok(Record::require(directory)?)
+}
+
+/// Prints a list for programs, or as a table.
+pub(crate) fn print_list(format: FormatArg, list: &impl serde::Serialize, table: impl FnOnce() -> Table) {
+    terminal::print(&match format {
+        FormatArg::Json => json_text(list),
+        _ => table().render(terminal::columns_of_stdout()),
+    });
 }
 
 /// A value as JSON, indented.

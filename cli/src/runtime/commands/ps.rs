@@ -7,7 +7,7 @@ use jobc_sys::error::{Error, Kind};
 
 use super::found::{NamedJobs, Places};
 use super::job_list;
-use super::jobs::{Failure, Result, json_text};
+use super::jobs::{Failure, Result, json_text, print_list};
 use super::queue_list;
 use super::searched::{self, Searched};
 use super::sweep::choices;
@@ -76,11 +76,7 @@ fn print_sweep(args: &PsArgs, found: &NamedJobs) -> Result<()> {
         return Ok(());
     }
     let comparison = searched::compare(found, &args.metrics, None)?;
-    terminal::print(&if args.output_args.format == FormatArg::Json {
-        json_text(&comparison.json())
-    } else {
-        comparison.table(Time::now()).render(terminal::columns_of_stdout())
-    });
+    print_list(args.output_args.format, &comparison.json(), || comparison.table(Time::now()));
     let first = comparison.rows.first().map(|row| &row.state);
     let differ = comparison.rows.iter().any(|row| Some(&row.state) != first);
     if differ && args.output_args.format != FormatArg::Json {

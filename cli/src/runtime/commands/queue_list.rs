@@ -11,7 +11,7 @@ use jobc_place::queue::QueueRow;
 use jobc_place::time::{Time, format_duration};
 use jobc_sys::accounts;
 
-use super::jobs::{Jobs, Result, json_text};
+use super::jobs::{Jobs, Result, print_list};
 use crate::args::FormatArg;
 use crate::table::Table;
 use crate::terminal;
@@ -28,12 +28,7 @@ pub(super) fn print(format: FormatArg) -> Result<ExitCode> {
     let place = if state.exists() { state } else { ledger.directory() };
     let capacity = Capacity::of_host(place)?.with_gpus(gpus);
     let rows = queue::rows(&ledger, &capacity, Time::now().millis() / 1000)?;
-    terminal::print(&if format == FormatArg::Json {
-        json_text(&rows)
-    } else {
-        let passwd = accounts::read_file("/etc/passwd").unwrap_or_default();
-        table(&rows, &passwd).render(terminal::columns_of_stdout())
-    });
+    print_list(format, &rows, || table(&rows, &accounts::read_file("/etc/passwd").unwrap_or_default()));
     if let Some(note) = ledger.note.iter().find(|_| format != FormatArg::Json) {
         terminal::eprint(&format!("jobc: {note}\n"));
     }

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jobc_image::diff::{Change, base_of, diff};
-use jobc_image::{Image, Platform, Store};
+use jobc_image::{Image, Store};
 use jobc_sys::error::{Error, Kind};
 use jobc_sys::signals::Signals;
 use serde_json::json;
 
-use super::name::find;
+use super::name::{find, platform};
 use crate::args::FormatArg;
 use crate::runtime::args::image_tools::DiffArgs;
 use crate::runtime::commands::jobs::{Failure, Result, json_text};
@@ -20,10 +20,7 @@ use crate::table::escape_control;
 use crate::terminal;
 
 pub(super) fn run(args: &DiffArgs, store: &Store) -> Result<ExitCode> {
-    let platform = match &args.platform {
-        Some(text) => text.parse().map_err(Failure::usage_error)?,
-        None => Platform::here(),
-    };
+    let platform = platform(args.platform.as_deref())?;
     let image = |word: &str| -> Result<Image> { Ok(store.image(&find(store, word)?.descriptor, &platform)?) };
     let first = image(&args.image)?;
     let (old, new) = if let Some(other) = &args.other {

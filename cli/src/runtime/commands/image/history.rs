@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use jobc_image::config::History;
-use jobc_image::{Descriptor, Image, Platform, Store};
+use jobc_image::{Descriptor, Image, Store};
 use serde_json::json;
 
-use super::name::find;
+use super::name::{find, platform};
 use crate::args::FormatArg;
 use crate::runtime::args::image_tools::HistoryArgs;
-use crate::runtime::commands::jobs::{Failure, Result, json_text};
+use crate::runtime::commands::jobs::{Result, json_text};
 use crate::runtime::quantity::bytes;
 use crate::table::{Table, escape_control};
 use crate::terminal;
@@ -24,10 +24,7 @@ struct Step {
 }
 
 pub(super) fn run(args: &HistoryArgs, store: &Store) -> Result<ExitCode> {
-    let platform = match &args.platform {
-        Some(text) => text.parse().map_err(Failure::usage_error)?,
-        None => Platform::here(),
-    };
+    let platform = platform(args.platform.as_deref())?;
     let image = store.image(&find(store, &args.image)?.descriptor, &platform)?;
     let steps = steps(&image);
     if args.output_args.format == FormatArg::Json {

@@ -12,6 +12,7 @@ use jobc_sys::error::{Error, Kind};
 use jobc_sys::signals::Signals;
 use serde_json::json;
 
+use super::name::new_name;
 use crate::args::FormatArg;
 use crate::runtime::args::image::ImportArgs;
 use crate::runtime::commands::jobs::{Failure, Result, json_text};
@@ -21,16 +22,7 @@ use crate::runtime::progress::Meter;
 use crate::terminal;
 
 pub(super) fn run(args: &ImportArgs, store: &Store) -> Result<ExitCode> {
-    let tag = args
-        .tag
-        .as_deref()
-        .map(str::parse::<Reference>)
-        .transpose()
-        .map_err(|error| Failure::usage_error(error.into()))?;
-    if let Some(tag) = tag.as_ref().filter(|tag| tag.digest.is_some()) {
-        let error = Error::new(Kind::Config, format!("invalid tag `{tag}`: a tag cannot have a digest"));
-        return Err(Failure::usage_error(error.help("use the form NAME[:TAG]")));
-    }
+    let tag = args.tag.as_deref().map(new_name).transpose()?;
     let meter = Meter::new(FormatArg::Text, args.quiet || args.output_args.format == FormatArg::Json);
     let images = import(args, store, &meter)?;
     meter.clear();

@@ -2,19 +2,16 @@
 
 use std::process::ExitCode;
 
-use jobc_image::{Platform, Store};
+use jobc_image::Store;
 use serde_json::json;
 
-use super::name::find;
+use super::name::{find, platform};
 use crate::runtime::args::image::InspectArgs;
-use crate::runtime::commands::jobs::{Failure, Result, json_text};
+use crate::runtime::commands::jobs::{Result, json_text};
 use crate::terminal;
 
 pub(super) fn run(args: &InspectArgs, store: &Store) -> Result<ExitCode> {
-    let platform = match &args.platform {
-        Some(text) => text.parse().map_err(Failure::usage_error)?,
-        None => Platform::here(),
-    };
+    let platform = platform(args.platform.as_deref())?;
     let found = find(store, &args.image)?;
     let image = store.image(&found.descriptor, &platform)?;
     let names =

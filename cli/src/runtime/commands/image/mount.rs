@@ -5,24 +5,21 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use jobc_image::store::MountRecord;
-use jobc_image::{Platform, Store, mount};
+use jobc_image::{Store, mount};
 use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
-use super::name::{familiar, find};
+use super::name::{familiar, find, platform};
 use crate::args::FormatArg;
 use crate::runtime::args::image_tools::{MountArgs, UmountArgs};
-use crate::runtime::commands::jobs::{Failure, Result, json_text};
+use crate::runtime::commands::jobs::{Failure, Result, json_text, print_list};
 use crate::runtime::progress::Meter;
 use crate::table::Table;
 use crate::terminal;
 
 pub(super) fn run(args: &MountArgs, store: &Store) -> Result<ExitCode> {
     let Some(image) = &args.image else { return list(args, store) };
-    let platform = match &args.platform {
-        Some(text) => text.parse().map_err(Failure::usage_error)?,
-        None => Platform::here(),
-    };
+    let platform = platform(args.platform.as_deref())?;
     let image = store.image(&find(store, image)?.descriptor, &platform)?;
     let meter = Meter::new(args.output_args.format, args.quiet || args.output_args.format == FormatArg::Json);
     let on_progress = |progress| meter.report(&progress);
@@ -40,26 +37,17 @@ pub(super) fn run(args: &MountArgs, store: &Store) -> Result<ExitCode> {
 
 fn list(args: &MountArgs, store: &Store) -> Result<ExitCode> {
     let mounts = store.mounts()?;
-    if args.output_args.format == FormatArg::Json {
-        let list: Vec<_> = mounts
-            .iter()
-            .map(|mount| {
-                json!({"names": names(store, mount), "digest": mount.digest, "directory": mount.directory})
-            })
-            .collect();
-        terminal::print(&json_text(&list));
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut table = Table::new(["NAME", "DIGEST", "DIRECTORY"]);
-    for mount in &mounts {
-        let names = names(store, mount);
-        table.row([
-            names.first().cloned().unwrap_or_else(|| "-".to_owned()),
-            mount.digest.short().to_owned(),
-            mount.directory.display().to_string(),
-        ]);
-    }
-    terminal::print(&table.render(terminal::columns_of_stdout()));
+    let rows: Vec<_> = mounts.iter().map(|mount| (mount, names(store, mount))).collect();
+    let object = |(mount, names): &(&MountRecord, Vec<String>)| json!({"names": names, "digest": mount.digest, "directory": mount.directory});
+    print_list(args.output_args.format, &rows.iter().map(object).collect::<Vec<_>>(), || {
+        let mut table = Table::new(["NAME", "DIGEST", "DIRECTORY"]);
+        for (mount, names) in &rows {
+            let name = names.first().map_or("-", String::as_str);
+            let directory = mount.directory.display().to_string();
+            table.row([name.to_owned(), mount.digest.short().to_owned(), directory]);
+        }
+        table
+    });
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,10 +2,26 @@
 
 use jobc_compiler::suggest;
 use jobc_image::store::NamedImage;
-use jobc_image::{Reference, Store};
+use jobc_image::{Platform, Reference, Store};
+use jobc_schema::reference::ReferenceError;
 use jobc_sys::error::{Error, Kind};
 
 use crate::runtime::commands::jobs::{Failure, Result};
+
+/// The platform of `--platform`, by default that of this host.
+pub(super) fn platform(option: Option<&str>) -> Result<Platform> {
+    option.map_or_else(|| Ok(Platform::here()), str::parse).map_err(Failure::usage_error)
+}
+
+/// A name that an image gets.
+pub(super) fn new_name(text: &str) -> Result<Reference> {
+    let name: Reference = text.parse().map_err(|error: ReferenceError| Failure::usage_error(error.into()))?;
+    if name.digest.is_some() {
+        let error = Error::new(Kind::Config, format!("invalid tag `{name}`: a tag cannot have a digest"));
+        return Err(Failure::usage_error(error.help("use the form NAME[:TAG]")));
+    }
+    Ok(name)
+}
 
 /// The image that a word names: a reference, a digest, or a prefix of one.
 pub(super) fn find(store: &Store, word: &str) -> Result<NamedImage> {

@@ -4,9 +4,10 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use jobc_image::store::Store;
-use jobc_image::{Platform, Reference, unpack};
+use jobc_image::{Reference, unpack};
 use serde_json::json;
 
+use super::name::platform;
 use crate::args::FormatArg;
 use crate::runtime::args::image::PullArgs;
 use crate::runtime::commands::jobs::{Failure, Result};
@@ -23,10 +24,7 @@ static CONTINUE: AtomicBool = AtomicBool::new(false);
 pub(super) fn run(args: &PullArgs, store: &Store) -> Result<ExitCode> {
     let images = args.images.iter().map(|image| Ok(image.parse::<Reference>()?));
     let images = images.collect::<jobc_sys::Result<Vec<_>>>().map_err(Failure::usage_error)?;
-    let platform = match &args.platform {
-        Some(platform) => platform.parse().map_err(Failure::usage_error)?,
-        None => Platform::here(),
-    };
+    let platform = platform(args.platform.as_deref())?;
     let client = registries::client(args.transfer.plain_http).map_err(Failure::usage_error)?;
     let meter = Meter::new(args.transfer.format, args.transfer.quiet);
     for image in &images {

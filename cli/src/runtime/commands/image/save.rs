@@ -11,6 +11,7 @@ use jobc_sys::error::{Error, Kind};
 use jobc_sys::signals::Signals;
 use jobc_sys::write_atomic::{AtomicFile, Durability};
 
+use super::name::platform;
 use crate::args::FormatArg;
 use crate::input::reason;
 use crate::runtime::args::image::SaveArgs;
@@ -31,10 +32,9 @@ struct SaveRequest {
 }
 
 pub(super) fn run(args: &SaveArgs, store: &Store) -> Result<ExitCode> {
-    let platform = args.platform.as_deref().map(str::parse).transpose().map_err(Failure::usage_error)?;
     let request = SaveRequest {
         images: args.images.iter().map(|image| find_image(store, image)).collect::<Result<_>>()?,
-        platform: platform.unwrap_or_else(Platform::here),
+        platform: platform(args.platform.as_deref())?,
     };
     let meter = Meter::new(FormatArg::Text, args.quiet);
     match args.output.as_deref().filter(|path| *path != Path::new("-")) {

@@ -1,6 +1,5 @@
 //! `jobc image sbom`: writes a software bill of materials of an image.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
@@ -8,27 +7,23 @@ use camino::Utf8Path;
 use jobc_image::{Platform, Reference, Store, diff, packages, sbom};
 use jobc_schema::plan::{ImageSource, JobPlan};
 use jobc_sys::error::{Error, Kind, Result as RuntimeResult};
-use jobc_sys::write_atomic::{Durability, write_atomic};
 
-use super::name::find;
-use crate::input::reason;
+use super::name::{find, platform};
 use crate::outcome::Outcome;
 use crate::runtime::args::image_tools::SbomArgs;
-use crate::runtime::commands::jobs::{Failure, Result};
+use crate::runtime::commands::jobs::Result;
 use crate::runtime::message::container_error;
+use crate::runtime::output::write_file;
 use crate::terminal;
 
 pub(super) fn run(args: &SbomArgs, store: &Store) -> Result<ExitCode> {
-    let platform = match &args.platform {
-        Some(text) => text.parse().map_err(Failure::usage_error)?,
-        None => Platform::here(),
-    };
+    let platform = platform(args.platform.as_deref())?;
     let found = find(store, &args.image)?;
     let name = found.name.unwrap_or_else(|| found.descriptor.digest.to_string());
     let text = document(store, &name, &platform)?;
     match &args.output {
         None => terminal::print(&text),
-        Some(path) => write(path, &text)?,
+        Some(path) => write_file(path, &text)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -81,7 +76,7 @@ pub(crate) fn write_of_jobs(store: &Store, jobs: &[&JobPlan], directory: &Utf8Pa
             }
             let path = directory.join(&job.name).join(&job.target.name).join(format!("{name}.cdx.json"));
             let written = document(store, &image.reference, &Platform::here())
-                .and_then(|text| write(path.as_std_path(), &text));
+                .and_then(|text| write_file(path.as_std_path(), &text));
             if let Err(error) = written {
                 terminal::eprint(&container_error(&error));
                 outcome = Outcome::Errors;
@@ -89,14 +84,4 @@ pub(crate) fn write_of_jobs(store: &Store, jobs: &[&JobPlan], directory: &Utf8Pa
         }
     }
     outcome
-}
-
-fn write(path: &Path, text: &str) -> RuntimeResult<()> {
-    let failed = |error: &std::io::Error| {
-        Error::new(Kind::System, format!("cannot write `{}`: {}", path.display(), reason(error)))
-    };
-    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        std::fs::create_dir_all(parent).map_err(|error| failed(&error))?;
-    }
-    write_atomic(path, text.as_bytes(), 0o666, Durability::Disk).map_err(|error| failed(&error))
 }

@@ -5,9 +5,8 @@ use std::process::ExitCode;
 use jobc_remote::place::{Amount, Capacity};
 use serde_json::json;
 
-use crate::args::FormatArg;
 use crate::runtime::args::targets::TargetsFreeArgs;
-use crate::runtime::commands::jobs::{Result, json_text};
+use crate::runtime::commands::jobs::{Result, print_list};
 use crate::runtime::commands::target_table::TargetTable;
 use crate::runtime::commands::target_table::listing;
 use crate::runtime::message::container_warning;
@@ -32,19 +31,12 @@ pub(super) fn run(args: &TargetsFreeArgs) -> Result<ExitCode> {
             Err(error) => return Err(error),
         }
     }
-    terminal::print(&if args.output_args.format == FormatArg::Json {
-        let rows: Vec<_> = found
-            .iter()
-            .map(|(target, row)| {
-                let mut value = json!(row);
-                value["target"] = target.as_str().into();
-                value
-            })
-            .collect();
-        json_text(&rows)
-    } else {
-        rows(&found).render(terminal::columns_of_stdout())
-    });
+    let object = |(target, row): &(String, Capacity)| {
+        let mut value = json!(row);
+        value["target"] = target.as_str().into();
+        value
+    };
+    print_list(args.output_args.format, &found.iter().map(object).collect::<Vec<_>>(), || rows(&found));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::free;
 use crate::args::FormatArg;
 use crate::runtime::args::targets::{TargetsArgs, TargetsCheckArgs, TargetsCommand, TargetsLsArgs};
-use crate::runtime::commands::jobs::{Failure, Result, json_text};
+use crate::runtime::commands::jobs::{Failure, Result, json_text, print_list};
 use crate::runtime::commands::target_table::TargetTable;
 use crate::table::Table;
 use crate::terminal;
@@ -44,23 +44,17 @@ fn list(args: &TargetsLsArgs) -> Result<ExitCode> {
     let table = TargetTable::read(args.file.targets.as_deref())?;
     let backends =
         |target: &jobc_schema::target::Target| target.backends.iter().map(|b| b.as_str()).collect::<Vec<_>>();
-    if args.output_args.format == FormatArg::Json {
-        let rows: Vec<_> = table
-            .all()
-            .map(|(name, target)| json!({"name": name, "backends": backends(target), "description": target.description}))
-            .collect();
-        terminal::print(&json_text(&rows));
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut rows = Table::new(["TARGET", "BACKENDS", "DESCRIPTION"]);
-    for (name, target) in table.all() {
-        rows.row([
-            name.to_owned(),
-            backends(target).join(", "),
-            target.description.clone().unwrap_or_default(),
-        ]);
-    }
-    terminal::print(&rows.render(terminal::columns_of_stdout()));
+    let objects = table.all().map(
+        |(name, target)| json!({"name": name, "backends": backends(target), "description": target.description}),
+    );
+    print_list(args.output_args.format, &objects.collect::<Vec<_>>(), || {
+        let mut rows = Table::new(["TARGET", "BACKENDS", "DESCRIPTION"]);
+        for (name, target) in table.all() {
+            let description = target.description.clone().unwrap_or_default();
+            rows.row([name.to_owned(), backends(target).join(", "), description]);
+        }
+        rows
+    });
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,6 +9,7 @@ use jobc_container::secret::{MAX_SECRET_SIZE, Secret};
 use jobc_image::{Platform, Reference};
 use jobc_sys::error::{Error, Kind};
 
+use super::super::name::new_name;
 use super::host::BuildHost;
 use crate::input::reason;
 use crate::runtime::args::image::BuildArgs;
@@ -28,12 +29,7 @@ pub(super) struct BuildOptions {
 impl BuildOptions {
     pub(super) fn read(args: &BuildArgs, host: &BuildHost) -> Result<Self> {
         let wrong = Failure::usage_error;
-        let tags = args.tag.iter().map(|tag| Ok(tag.parse::<Reference>()?));
-        let tags = tags.collect::<std::result::Result<Vec<_>, _>>().map_err(wrong)?;
-        if let Some(tag) = tags.iter().find(|tag| tag.digest.is_some()) {
-            let error = Error::new(Kind::Config, format!("invalid tag `{tag}`: a tag cannot have a digest"));
-            return Err(wrong(error.help("use the form NAME[:TAG]")));
-        }
+        let tags = args.tag.iter().map(|tag| new_name(tag)).collect::<Result<Vec<_>>>()?;
         let mut platforms: Vec<Platform> = Vec::new();
         for text in &args.platform {
             let platform = text.trim().parse().map_err(wrong)?;
