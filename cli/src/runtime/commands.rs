@@ -32,7 +32,6 @@ mod searched;
 pub(crate) mod serve;
 pub(crate) mod stats;
 pub(crate) mod stop;
-mod subject;
 pub(crate) mod submit_here;
 pub(crate) mod sweep;
 mod target_table;

@@ -5,16 +5,14 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jobc_compiler::suggest;
 use jobc_place::Place;
 use jobc_place::job::JobSummary;
 use jobc_place::job_ref::{Handle, JobRef};
 use jobc_place::members::Members;
 use jobc_place::state::JobState;
-use jobc_sys::error::{Error, Kind};
 use jobc_sys::parallel::{self, lock};
 
-use super::jobs::{Failure, Result, open_local};
+use super::jobs::{Failure, Result, id, open_local, unknown};
 use super::target_table::open_target;
 use crate::args::FormatArg;
 use crate::runtime::kept;
@@ -83,11 +81,6 @@ impl NamedJobs {
     }
 }
 
-/// What a user calls a job of a target, or of this host.
-pub(crate) fn id(target: Option<&str>, name: &str) -> String {
-    target.map_or_else(|| name.to_owned(), |target| format!("{target}/{name}"))
-}
-
 /// Places that were opened, by target; that of this host without one.
 #[derive(Default)]
 pub(crate) struct Places(BTreeMap<Option<String>, Arc<dyn Place>>);
@@ -122,25 +115,6 @@ impl Places {
 pub(crate) fn find(words: &[JobRef]) -> Result<Vec<NamedJobs>> {
     let mut places = Places::default();
     words.iter().map(|word| places.find(word)).collect()
-}
-
-/// The error for a name that is not found, with what may have been meant.
-fn unknown(place: &dyn Place, target: Option<&str>, name: &str, error: Error) -> Failure {
-    if error.kind != Kind::NotFound {
-        return Failure::from(error);
-    }
-    let jobs = place.list().unwrap_or_default();
-    let mut known: Vec<&str> = jobs.iter().flat_map(|job| [job.name.as_str(), job.job.as_str()]).collect();
-    let sweeps: Vec<String> = jobs.iter().filter_map(|job| Some(job.sweep.as_ref()?.to_string())).collect();
-    known.extend(sweeps.iter().flat_map(|id| [id.as_str(), id.split('.').next().unwrap_or_default()]));
-    known.sort_unstable();
-    known.dedup();
-    Failure::from(match suggest::nearest(name, known) {
-        Some(near) => {
-            Error { what: format!("{}; did you mean `{}`?", error.what, id(target, near)), ..error }
-        }
-        None => error,
-    })
 }
 
 /// Does something to the jobs of all words. Those that wait come first, so that none of them starts when another one

@@ -15,9 +15,8 @@ use jobc_schema::Cpus;
 use jobc_sys::accounts;
 use jobc_sys::error::{Error, Kind};
 
-use super::found::id;
 use super::job_list::state_text;
-use super::jobs::{Failure, Result, format_ago, format_duration, open_local, print_list};
+use super::jobs::{Failure, Result, format_ago, format_duration, id, open_local, print_list};
 use super::target_table;
 use crate::runtime::args::history::HistoryArgs;
 use crate::runtime::quantity::bytes;

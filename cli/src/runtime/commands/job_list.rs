@@ -8,8 +8,7 @@ use jobc_place::output::ListedJob;
 use jobc_place::progress::Progress;
 use jobc_place::time::Time;
 
-use super::found::id;
-use super::jobs::{Result, format_ago, format_duration, json_text, open_local};
+use super::jobs::{Result, format_ago, format_duration, id, json_text, open_local};
 use super::target_table;
 
 use crate::args::FormatArg;

@@ -2,13 +2,15 @@
 
 use std::process::ExitCode;
 
+use jobc_compiler::suggest;
 use jobc_job::directory::{Directory, JobDirectories};
 use jobc_job::local_place::LocalPlace;
 use jobc_job::record::Record;
+use jobc_place::Place;
 use jobc_place::job_ref::JobRef;
+use jobc_place::members::Members;
 use jobc_sys::error::{Error, Kind};
 
-use super::subject::{Subject, not_one_job};
 pub(crate) use jobc_place::time::{format_ago, format_duration};
 
 use crate::args::FormatArg;
@@ -97,10 +99,9 @@ impl Jobs {
 
     /// The job that a word names: an id, or a name, which means its newest run. An error for a sweep.
     pub(crate) fn find(&self, word: &str) -> Result<Directory> {
-        match self.subject(word)? {
-            Subject::Job(directory) => Ok(directory),
-            Subject::Sweep(sweep) => Err(not_one_job(&sweep)),
-        }
+        let members = self.place.members(word).map_err(|error| unknown(&self.place, None, word, error))?;
+        let id = if let Members::Sweep { name, .. } = &members { name } else { word };
+        Ok(self.directories().find(&members.one(id)?.name)?)
     }
 
     /// The job that a word names, with its record.
@@ -121,6 +122,30 @@ pub(crate) fn local(job: &JobRef) -> Result<&str> {
             Err(Failure::usage_error(Error::new(Kind::Unsupported, message)))
         }
     }
+}
+
+/// What a user calls a job of a target, or of this host.
+pub(crate) fn id(target: Option<&str>, name: &str) -> String {
+    target.map_or_else(|| name.to_owned(), |target| format!("{target}/{name}"))
+}
+
+/// The error for a name that is not found, with what may have been meant.
+pub(super) fn unknown(place: &dyn Place, target: Option<&str>, name: &str, error: Error) -> Failure {
+    if error.kind != Kind::NotFound {
+        return Failure::from(error);
+    }
+    let jobs = place.list().unwrap_or_default();
+    let mut known: Vec<&str> = jobs.iter().flat_map(|job| [job.name.as_str(), job.job.as_str()]).collect();
+    let sweeps: Vec<String> = jobs.iter().filter_map(|job| Some(job.sweep.as_ref()?.to_string())).collect();
+    known.extend(sweeps.iter().flat_map(|id| [id.as_str(), id.split('.').next().unwrap_or_default()]));
+    known.sort_unstable();
+    known.dedup();
+    Failure::from(match suggest::nearest(name, known) {
+        Some(near) => {
+            Error { what: format!("{}; did you mean `{}`?", error.what, id(target, near)), ..error }
+        }
+        None => error,
+    })
 }
 
 /// The record of a job; an error if the command has not written it yet.

@@ -8,6 +8,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use jobc_job::directory::Directory;
 use jobc_job::local_place::{named_tasks, summary};
 use jobc_job::record::Record;
+use jobc_job::sweep::Sweep;
 use jobc_place::job_ref::{HandleError, JobRef};
 use jobc_place::state::JobState;
 use jobc_place::time::{Time, format_ago};
@@ -16,7 +17,6 @@ use jobc_sys::id::JobId;
 
 use super::found::{NamedJobs, Places};
 use super::jobs::{Failure, Jobs, Result};
-use super::subject::Subject;
 use super::sweep::count;
 use crate::table::{Table, escape_control};
 use crate::terminal;
@@ -30,38 +30,46 @@ fn newest_job(jobs: &Jobs) -> Result<Job> {
 }
 
 /// The newest job or sweep, whether it runs or has ended.
-fn newest_subject(jobs: &Jobs) -> Result<Subject> {
-    newest_job(jobs).map(|(directory, record)| Subject::of_record(jobs, directory, &record))
+fn newest_or_sweep(jobs: &Jobs) -> Result<JobId> {
+    newest_job(jobs).map(|job| or_sweep(jobs, &job))
+}
+
+/// The sweep of a job of a sweep; otherwise the job.
+fn or_sweep(jobs: &Jobs, (directory, record): &Job) -> JobId {
+    let sweep = record.sweep.as_ref();
+    let sweep = sweep.and_then(|sweep| Sweep::of_job(jobs.directories(), &directory.id, sweep));
+    sweep.map_or_else(|| directory.id.clone(), |sweep| sweep.id)
+}
+
+fn here(id: &JobId) -> Result<NamedJobs> {
+    Places::default().find(&JobRef::Local(id.to_string()))
 }
 
 /// The named job or sweep, at any place; without a name the newest job of this host.
 pub(crate) fn named_or_newest(job: Option<&JobRef>) -> Result<NamedJobs> {
-    let mut places = Places::default();
     match job {
-        Some(job) => places.find(job),
-        None => places.find(&JobRef::Local(newest_job(&Jobs::open()?)?.0.id.to_string())),
+        Some(job) => Places::default().find(job),
+        None => here(&newest_job(&Jobs::open()?)?.0.id),
     }
 }
 
 /// The same, where the newest may be a sweep.
-pub(crate) fn named_or_newest_subject(job: Option<&JobRef>) -> Result<NamedJobs> {
-    if let Some(job) = job {
-        return Places::default().find(job);
+pub(crate) fn named_or_newest_sweep(job: Option<&JobRef>) -> Result<NamedJobs> {
+    match job {
+        Some(job) => Places::default().find(job),
+        None => here(&newest_or_sweep(&Jobs::open()?)?),
     }
-    let subject = newest_subject(&Jobs::open()?)?;
-    Places::default().find(&JobRef::Local(subject.id().to_string()))
 }
 
 /// The newest job of this host that runs.
 pub(crate) fn running() -> Result<NamedJobs> {
-    let (directory, _) = newest_running(&Jobs::open()?)?;
-    Places::default().find(&JobRef::Local(directory.id.to_string()))
+    here(&newest_running(&Jobs::open()?)?.0.id)
 }
 
 /// The job or sweep, and the tasks, of `[JOB] [TASK]...`: the job can be left out before tasks of the newest one of this
 /// host.
 pub(crate) fn named_with_tasks(words: &[String]) -> Result<(NamedJobs, &[String])> {
-    let [first, rest @ ..] = words else { return Ok((named_or_newest_subject(None)?, words)) };
+    let [first, rest @ ..] = words else { return Ok((named_or_newest_sweep(None)?, words)) };
     let job: JobRef = first
         .parse()
         .map_err(|error: HandleError| Failure::usage_error(Error::new(Kind::Config, error.to_string())))?;
@@ -71,11 +79,8 @@ pub(crate) fn named_with_tasks(words: &[String]) -> Result<(NamedJobs, &[String]
     };
     if matches!(job, JobRef::Local(_)) && error.is_about_the_job() {
         let jobs = Jobs::open()?;
-        if let Some((directory, record)) = newest(&jobs)?
-            && named_tasks(&record, words).is_ok()
-        {
-            let subject = Subject::of_record(&jobs, directory, &record);
-            return Ok((Places::default().find(&JobRef::Local(subject.id().to_string()))?, words));
+        if let Some(job) = newest(&jobs)?.filter(|(_, record)| named_tasks(record, words).is_ok()) {
+            return Ok((here(&or_sweep(&jobs, &job))?, words));
         }
     }
     Err(error)
@@ -87,16 +92,17 @@ pub(crate) fn newest_running(jobs: &Jobs) -> Result<Job> {
 }
 
 /// The newest job or sweep that runs, or else the newest one.
-pub(crate) fn running_or_newest(jobs: &Jobs) -> Result<Subject> {
-    match all_running(jobs)?.into_iter().next() {
-        Some((directory, record)) => Ok(Subject::of_record(jobs, directory, &record)),
-        None => newest_subject(jobs),
+pub(crate) fn running_or_newest() -> Result<NamedJobs> {
+    let jobs = Jobs::open()?;
+    match all_running(&jobs)?.first() {
+        Some(job) => here(&or_sweep(&jobs, job)),
+        None => here(&newest_or_sweep(&jobs)?),
     }
 }
 
 /// A job or a sweep that runs.
-struct RunningSubject {
-    subject: Subject,
+struct RunningJobs {
+    id: JobId,
     state: &'static str,
     submitted: Time,
     /// Its tasks, or the jobs of a sweep that run.
@@ -104,56 +110,55 @@ struct RunningSubject {
 }
 
 /// The jobs that run, those of a sweep as one.
-fn running_subjects(jobs: &Jobs) -> Result<Vec<RunningSubject>> {
-    let mut subjects: Vec<RunningSubject> = Vec::new();
+fn all_with_sweeps(jobs: &Jobs) -> Result<Vec<RunningJobs>> {
+    let mut found: Vec<RunningJobs> = Vec::new();
     let mut by_sweep: Vec<(JobId, Vec<JobState>)> = Vec::new();
-    for (directory, record) in all_running(jobs)? {
+    for job in all_running(jobs)? {
+        let (id, record) = (or_sweep(jobs, &job), &job.1);
         if let Some((_, states)) = by_sweep.iter_mut().find(|(id, _)| Some(id) == record.sweep.as_ref()) {
             states.push(record.state);
             continue;
         }
-        let subject = Subject::of_record(jobs, directory, &record);
-        if let Subject::Sweep(sweep) = &subject {
-            by_sweep.push((sweep.id.clone(), vec![record.state]));
+        if id != job.0.id {
+            by_sweep.push((id.clone(), vec![record.state]));
         }
-        subjects.push(RunningSubject {
-            subject,
+        found.push(RunningJobs {
+            id,
             state: record.state.as_str(),
             submitted: record.submitted,
-            parts: summary(&record).tasks_text(),
+            parts: summary(record).tasks_text(),
         });
     }
-    for running in &mut subjects {
-        if let Some((_, states)) = by_sweep.iter().find(|(id, _)| id == running.subject.id()) {
+    for running in &mut found {
+        if let Some((_, states)) = by_sweep.iter().find(|(id, _)| *id == running.id) {
             // It is queued only if all of its jobs are.
             let state = states.iter().find(|state| **state != JobState::Queued).unwrap_or(&JobState::Queued);
             running.state = state.as_str();
             running.parts = format!("jobs: {}", count(states.iter().map(|state| state.as_str())));
         }
     }
-    Ok(subjects)
+    Ok(found)
 }
 
 /// The newest run of a name that has not ended, if there is one. With the IDs of the other runs of that name that have not
 /// ended.
-pub(crate) fn subject_to_stop(jobs: &Jobs, name: &str) -> Result<Option<(Subject, Vec<JobId>)>> {
-    let running = running_subjects(jobs)?.into_iter().map(|one| one.subject);
-    let mut running = running.filter(|subject| subject.id().name == name);
-    let newest = running.next();
-    Ok(newest.map(|newest| (newest, running.map(|subject| subject.id().clone()).collect())))
+pub(crate) fn run_to_stop(name: &str) -> Result<Option<(JobId, Vec<JobId>)>> {
+    let running = all_with_sweeps(&Jobs::open()?)?.into_iter().map(|one| one.id);
+    let mut running = running.filter(|id| id.name == name);
+    Ok(running.next().map(|newest| (newest, running.collect())))
 }
 
 /// The jobs and sweeps to stop if none is named: the only one that runs. On a terminal the user is asked, and may
 /// choose none.
-pub(crate) fn jobs_to_stop(jobs: &Jobs) -> Result<Vec<Subject>> {
-    let running = running_subjects(jobs)?;
+pub(crate) fn jobs_to_stop() -> Result<Vec<JobRef>> {
+    let running = all_with_sweeps(&Jobs::open()?)?;
     let asks = io::stdin().is_terminal() && io::stderr().is_terminal();
     let choice = match &running[..] {
         [] => return Err(no_job("no job is running")),
         [_] if !asks => vec![0],
         [one] => {
             let age = format_ago(one.submitted, Time::now());
-            let question = format!("stop {}, {}, submitted {age}? [Y/n] ", one.subject.id(), one.state);
+            let question = format!("stop {}, {}, submitted {age}? [Y/n] ", one.id, one.state);
             let answer = ask(&question);
             if answer.is_some_and(|answer| is_yes(&answer)) { vec![0] } else { vec![] }
         }
@@ -163,36 +168,32 @@ pub(crate) fn jobs_to_stop(jobs: &Jobs) -> Result<Vec<Subject>> {
             chosen(&answer.unwrap_or_default(), several.len())?
         }
         several => {
-            let names: Vec<String> = several.iter().map(|one| one.subject.id().to_string()).collect();
-            let error =
-                Error::new(Kind::State, format!("{} jobs are running; name those to stop", names.len()));
-            let known = jobc_compiler::suggest::list(names.iter().map(String::as_str));
-            return Err(Failure::usage_error(error.help(format!("they are {known}"))));
+            return Err(several_jobs(several, "running; name those to stop"));
         }
     };
     if choice.is_empty() {
         return Err(Error::new(Kind::State, "no job was stopped").into());
     }
-    Ok(choice.into_iter().map(|number| running[number].subject.clone()).collect())
+    Ok(choice.into_iter().map(|number| JobRef::Local(running[number].id.to_string())).collect())
 }
 
 /// The job or sweep in a state, if it is the only one: the one to pause, or to resume.
-pub(crate) fn only_one(jobs: &Jobs, state: JobState) -> Result<Subject> {
-    let mut found: Vec<Subject> = running_subjects(jobs)?
-        .into_iter()
-        .filter(|one| one.state == state.as_str())
-        .map(|one| one.subject)
-        .collect();
-    if found.len() > 1 {
-        let names: Vec<String> = found.iter().map(|one| one.id().to_string()).collect();
-        let error = Error::new(
-            Kind::State,
-            format!("{} jobs are {}; name those that are meant", names.len(), state.as_str()),
-        );
-        let known = jobc_compiler::suggest::list(names.iter().map(String::as_str));
-        return Err(Failure::usage_error(error.help(format!("they are {known}"))));
+pub(crate) fn only_one(state: JobState) -> Result<NamedJobs> {
+    let mut found = all_with_sweeps(&Jobs::open()?)?;
+    found.retain(|one| one.state == state.as_str());
+    match &found[..] {
+        [] => Err(no_job(&format!("no job is {}", state.as_str()))),
+        [one] => here(&one.id),
+        several => Err(several_jobs(several, &format!("{}; name those that are meant", state.as_str()))),
     }
-    found.pop().ok_or_else(|| no_job(&format!("no job is {}", state.as_str())))
+}
+
+/// The error of a command that does not choose among several jobs.
+fn several_jobs(found: &[RunningJobs], what: &str) -> Failure {
+    let names: Vec<String> = found.iter().map(|one| one.id.to_string()).collect();
+    let error = Error::new(Kind::State, format!("{} jobs are {what}", names.len()));
+    let known = jobc_compiler::suggest::list(names.iter().map(String::as_str));
+    Failure::usage_error(error.help(format!("they are {known}")))
 }
 
 /// Tells a user at a terminal which job was taken.
@@ -219,12 +220,12 @@ fn no_job(message: &str) -> Failure {
     error.help("`jobc run` starts a job, `jobc ps --all` lists those of this user").into()
 }
 
-fn overview(running: &[RunningSubject]) -> String {
+fn overview(running: &[RunningJobs]) -> String {
     let mut table = Table::new(["", "JOB", "STATE", "SUBMITTED", "TASKS"]);
     for (number, one) in (1..).zip(running) {
         table.row([
             number.to_string(),
-            one.subject.id().to_string(),
+            one.id.to_string(),
             one.state.to_owned(),
             format_ago(one.submitted, Time::now()),
             one.parts.clone(),

@@ -3,12 +3,11 @@
 use std::process::ExitCode;
 
 use jobc_place::job::JobSummary;
-use jobc_place::job_ref::JobRef;
 use jobc_place::state::JobState;
 use jobc_sys::error::{Error, Kind};
 
 use super::found::{self, NamedJobs, print_done};
-use super::jobs::{Jobs, Result};
+use super::jobs::Result;
 use super::newest::only_one;
 use crate::runtime::args::jobs::PauseArgs;
 
@@ -37,8 +36,7 @@ fn hold(args: &PauseArgs, what: Hold) -> Result<ExitCode> {
     let hold = what != Hold::Resume;
     let found = if args.jobs.is_empty() {
         let state = if hold { JobState::Running } else { JobState::Paused };
-        let subject = only_one(&Jobs::open()?, state)?;
-        found::find(&[JobRef::Local(subject.id().to_string())])?
+        vec![only_one(state)?]
     } else {
         found::find(&args.jobs)?
     };

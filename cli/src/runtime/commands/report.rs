@@ -38,7 +38,7 @@ use data::ReportData;
 use sweep_page::SweepData;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
-    let found = newest::named_or_newest_subject(args.job.as_ref())?;
+    let found = newest::named_or_newest_sweep(args.job.as_ref())?;
     if args.traces {
         return write_traces(args, &found);
     }

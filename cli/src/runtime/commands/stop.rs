@@ -11,8 +11,8 @@ use jobc_sys::id::JobId;
 
 use super::found::{self, NamedJobs, print_done};
 use super::job_end_line;
-use super::jobs::{Jobs, Result};
-use super::newest::{jobs_to_stop, subject_to_stop};
+use super::jobs::Result;
+use super::newest::{jobs_to_stop, run_to_stop};
 use super::sweep::count;
 use crate::runtime::args::jobs::StopArgs;
 use crate::runtime::kept::KeptOutput;
@@ -22,8 +22,7 @@ use crate::terminal;
 pub(crate) fn stop(args: &StopArgs) -> Result<ExitCode> {
     let mut others = Vec::new();
     let words = if args.jobs.is_empty() {
-        let subjects = jobs_to_stop(&Jobs::open()?)?;
-        subjects.iter().map(|subject| JobRef::Local(subject.id().to_string())).collect()
+        jobs_to_stop()?
     } else {
         args.jobs.iter().map(|word| running(word, &mut others)).collect::<Result<Vec<_>>>()?
     };
@@ -78,10 +77,10 @@ fn running(word: &JobRef, others: &mut Vec<JobId>) -> Result<JobRef> {
     if name.parse::<JobId>().is_ok() {
         return Ok(word.clone());
     }
-    match subject_to_stop(&Jobs::open()?, name)? {
-        Some((subject, more)) => {
+    match run_to_stop(name)? {
+        Some((newest, more)) => {
             others.extend(more);
-            Ok(JobRef::Local(subject.id().to_string()))
+            Ok(JobRef::Local(newest.to_string()))
         }
         None => Ok(word.clone()),
     }

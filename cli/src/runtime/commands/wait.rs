@@ -8,7 +8,6 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use jobc_place::job::JobSummary;
-use jobc_place::job_ref::JobRef;
 use jobc_place::state::JobState;
 
 use super::follow::job_end::JobEnd;
@@ -36,12 +35,7 @@ const NOT_ENDED: i32 = 75;
 /// Waits for the end of jobs; the exit code is that of the first job or sweep that did not succeed.
 pub(crate) fn wait(args: &WaitArgs) -> Result<ExitCode> {
     start_clock(args);
-    let found = if args.jobs.is_empty() {
-        let subject = running_or_newest(&Jobs::open()?)?;
-        found::find(&[JobRef::Local(subject.id().to_string())])?
-    } else {
-        found::find(&args.jobs)?
-    };
+    let found = if args.jobs.is_empty() { vec![running_or_newest()?] } else { found::find(&args.jobs)? };
     let format = args.output_args.format;
     let mut code = 0;
     for one in &found {
