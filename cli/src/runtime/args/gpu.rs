@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, Subcommand};
 use jobc_schema::gpu::Vendor;
 
-use super::format::{OutputArgs, or_json};
+use super::format::{OutputArgs, one_of, or_json};
 use crate::args::FormatArg;
 
 #[derive(Debug, ClapArgs)]
@@ -52,24 +52,6 @@ pub(crate) struct CdiArgs {
     #[arg(long, value_parser = or_json("yaml"), default_value = "yaml")]
     pub format: FormatArg,
     /// GPU vendor [default: the vendor of the first GPU]
-    #[arg(long, value_enum)]
-    pub vendor: Option<VendorArg>,
-}
-
-/// The vendors whose GPUs jobc detects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum VendorArg {
-    Nvidia,
-    Amd,
-    Intel,
-}
-
-impl From<VendorArg> for Vendor {
-    fn from(vendor: VendorArg) -> Self {
-        match vendor {
-            VendorArg::Nvidia => Self::Nvidia,
-            VendorArg::Amd => Self::Amd,
-            VendorArg::Intel => Self::Intel,
-        }
-    }
+    #[arg(long, value_parser = one_of([Vendor::Nvidia, Vendor::Amd, Vendor::Intel], Vendor::as_str))]
+    pub vendor: Option<Vendor>,
 }

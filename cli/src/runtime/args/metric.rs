@@ -1,8 +1,10 @@
 //! The options that select a metric to compare.
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use jobc_job::metric_choice::MetricChoice;
 use jobc_schema::metric::Better;
+
+use super::format::one_of;
 
 /// The compared metrics.
 #[derive(Clone, Debug, Default, ClapArgs)]
@@ -16,22 +18,7 @@ pub(crate) struct MetricArgs {
     #[arg(long, value_name = "REGEX|FILE:KEY|NAME")]
     pub metric: Vec<MetricChoice>,
     /// Mark the best value: the lowest or the highest [default: `better` of the metric in the job file]
-    #[arg(long, value_enum, value_name = "lower|higher", hide_possible_values = true)]
-    pub better: Option<BetterArg>,
-}
-
-/// Which values of a metric are better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BetterArg {
-    Lower,
-    Higher,
-}
-
-impl From<BetterArg> for Better {
-    fn from(better: BetterArg) -> Self {
-        match better {
-            BetterArg::Lower => Self::Lower,
-            BetterArg::Higher => Self::Higher,
-        }
-    }
+    #[arg(long, value_parser = one_of([Better::Lower, Better::Higher], Better::as_str),
+        value_name = "lower|higher", hide_possible_values = true)]
+    pub better: Option<Better>,
 }

@@ -8,9 +8,9 @@ use clap::{Args as ClapArgs, ValueEnum};
 use jobc_place::job_ref::JobRef;
 use jobc_schema::target::GpuShare;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jobc_gpu::inject::InjectionMethod;
 
+use super::format::one_of;
 use super::run_command::CommandArgs;
 use crate::args::values::parse_set;
 use crate::completion;
@@ -148,7 +148,7 @@ pub(crate) struct RunArgs {
     ///
     /// `cdi` uses the CDI files of the host, `generated` a CDI specification generated from the GPU driver, `hook` the
     /// NVIDIA prestart hook, and `none` nothing. `auto` uses the first of these that works.
-    #[arg(long, value_name = "MODE", value_parser = parse_injection())]
+    #[arg(long, value_name = "MODE", value_parser = one_of(InjectionMethod::ALL, InjectionMethod::as_str))]
     pub gpu_injection: Option<InjectionMethod>,
     /// Print all steps in order without running them
     #[arg(long)]
@@ -272,11 +272,6 @@ fn parse_gpu_share(text: &str) -> Result<GpuShare, String> {
         "none" => Ok(GpuShare::None),
         _ => Err("write `mps`, `hami`, or `none` for the card's own time slices".to_owned()),
     }
-}
-
-fn parse_injection() -> impl TypedValueParser<Value = InjectionMethod> {
-    PossibleValuesParser::new(InjectionMethod::ALL.map(InjectionMethod::as_str))
-        .map(|word| word.parse().unwrap_or_default())
 }
 
 fn parse_scale(text: &str) -> Result<(String, u32), String> {

@@ -19,7 +19,6 @@ use serde_json::Value;
 
 use super::found::NamedJobs;
 use super::jobs::Jobs;
-use super::subject::members;
 use crate::runtime::args::metric::MetricArgs;
 use crate::runtime::message::INTERRUPTED;
 use crate::table::Table;
@@ -65,7 +64,10 @@ impl Comparison {
     /// Reads the records of the jobs of a sweep.
     pub(crate) fn gather(jobs: &Jobs, sweep: &Sweep, args: &MetricArgs) -> Result<Self> {
         let mut rows = Vec::with_capacity(sweep.combinations.len());
-        for (combination, directory) in sweep.combinations.iter().zip(members(jobs, sweep)) {
+        for combination in &sweep.combinations {
+            let directory = jobs.directories().job(&combination.job);
+            // None if it was removed.
+            let directory = directory.record.is_dir().then_some(directory);
             let record = directory.as_ref().map(Record::read).transpose()?.flatten();
             let state = record.as_ref().map_or("removed", |record| record.state.as_str()).to_owned();
             let name = combination.job.to_string();
@@ -101,11 +103,7 @@ impl Comparison {
         let compared = |choice: &MetricChoice| ComparedMetric {
             choice: choice.clone(),
             title: choice.title(),
-            better: args
-                .better
-                .map(Into::into)
-                .or_else(|| better(choice, &rows))
-                .or(is_loss.then_some(Better::Lower)),
+            better: args.better.or_else(|| better(choice, &rows)).or(is_loss.then_some(Better::Lower)),
         };
         let metrics = choices.iter().map(compared).collect();
         Self { name, axes, metrics, rows }

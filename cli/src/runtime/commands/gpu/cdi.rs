@@ -1,26 +1,23 @@
 //! `jobc gpu cdi`: writes a CDI file of this host's GPUs for other engines.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use jobc_gpu::cdi::generate::{DriverFiles, Source};
 use jobc_gpu::{Host, Inventory};
 use jobc_schema::gpu::{DriverCapability, Vendor};
 use jobc_sys::error::{Error, Kind};
-use jobc_sys::write_atomic::{Durability, write_atomic};
 
 use crate::args::FormatArg;
 use crate::runtime::args::gpu::CdiArgs;
 use crate::runtime::commands::jobs::Result;
+use crate::runtime::output::write_file;
 use crate::terminal;
 
 pub(crate) fn run(args: &CdiArgs) -> Result<ExitCode> {
     let machine = Host::here();
     let inventory = Inventory::discover(&machine);
-    let vendor = match args.vendor {
-        Some(vendor) => vendor.into(),
-        None => inventory.gpus.first().map_or(Vendor::Nvidia, |gpu| gpu.vendor),
-    };
+    let first = || inventory.gpus.first().map_or(Vendor::Nvidia, |gpu| gpu.vendor);
+    let vendor = args.vendor.unwrap_or_else(first);
     let files = DriverFiles::of(&machine, &inventory);
     let capabilities = &[DriverCapability::All];
     let source = Source { host: &machine, inventory: &inventory, files: Some(&files), capabilities };
@@ -42,19 +39,8 @@ pub(crate) fn run(args: &CdiArgs) -> Result<ExitCode> {
     };
     match &args.output {
         None => terminal::print(&text),
-        Some(path) => write(path, &text)?,
+        // Engines watch these directories, and ignore the name of the temporary file.
+        Some(path) => write_file(path, &text)?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes the file atomically, since engines watch these directories.
-fn write(path: &Path, text: &str) -> Result<()> {
-    let failed = |error: &std::io::Error| {
-        Error::new(Kind::System, format!("cannot write `{}`: {error}", path.display()))
-    };
-    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-        std::fs::create_dir_all(directory).map_err(|error| failed(&error))?;
-    }
-    // Engines ignore the name of the temporary file.
-    Ok(write_atomic(path, text.as_bytes(), 0o666, Durability::Disk).map_err(|error| failed(&error))?)
 }
