@@ -45,6 +45,13 @@ const ONE_TARGET: Parameter = parameter("target", Kind::Word, "Name of the targe
 const JOB_ID: &str =
     "Job ID such as `train.2`, a job name for its newest run, or a handle such as `lab/train`";
 
+/// The parameters of tools for a job file: what names its targets, and others.
+macro_rules! of_job {
+    ($target:expr $(, $other:expr)* $(,)?) => {
+        &[JOB, TEXT, DIRECTORY, TARGETS, $target, SET, ALLOW_LOSSY $(, $other)*]
+    };
+}
+
 /// All tools.
 pub(super) const TOOLS: &[Tool] = &[
     Tool {
@@ -53,7 +60,7 @@ pub(super) const TOOLS: &[Tool] = &[
         about: "Reports the errors and warnings of a job file, or of all job files below a directory: each with its code, \
                 its place and its fixes as edits. Nothing is written.",
         effect: Effect::None,
-        parameters: &[JOB, TEXT, DIRECTORY, TARGETS, TARGET, SET, ALLOW_LOSSY],
+        parameters: of_job!(TARGET),
         output: Some(findings),
         command: |arguments, root| {
             let command = Command::new(root, "check").word("--format=json").output(OutputKind::Findings);
@@ -66,16 +73,7 @@ pub(super) const TOOLS: &[Tool] = &[
         about: "Shows what a job file resolves to: a summary of roles, images and resources, or with `full` all values with \
                 all defaults, as plan.json has them.",
         effect: Effect::None,
-        parameters: &[
-            JOB,
-            TEXT,
-            DIRECTORY,
-            TARGETS,
-            TARGET,
-            SET,
-            ALLOW_LOSSY,
-            parameter("full", Kind::Flag, "Return the whole plan as JSON"),
-        ],
+        parameters: of_job!(TARGET, parameter("full", Kind::Flag, "Return the whole plan as JSON"),),
         output: None,
         command: |arguments, root| {
             let command = Command::new(root, "plan");
@@ -109,48 +107,23 @@ pub(super) const TOOLS: &[Tool] = &[
         about: "Compares the plan and every built file of a job with those of a Git revision, a built directory or another \
                 job file, by meaning: the changed fields of the job, then place, old value, new value and cause in each file.",
         effect: Effect::None,
-        parameters: &[
-            JOB,
-            TEXT,
-            DIRECTORY,
-            TARGETS,
+        parameters: of_job!(
             TARGET,
-            SET,
-            ALLOW_LOSSY,
             parameter(
                 "base",
                 Kind::Word,
                 "Git revision, job file or directory to compare with [default: HEAD]",
             ),
-        ],
+        ),
         output: Some(|| {
-            json!({
-                "type": "object",
-                "properties": {
-                    "fields": {"type": "array", "items": {
-                        "type": "object",
-                        "properties": {
-                            "field": {"type": "string"},
-                            "roles": {"type": "array", "items": {"type": "string"}},
-                            "jobs": {"type": "array", "items": {"type": "object"}},
-                            "causes": {"type": "array", "items": {"type": "object"}}
-                        },
-                        "required": ["field", "roles", "jobs", "causes"]
-                    }},
-                    "files": {"type": "array", "items": {
-                        "type": "object",
-                        "properties": {
-                            "job": {"type": "string"},
-                            "target": {"type": "string"},
-                            "file": {"type": "string"},
-                            "state": {"enum": ["added", "removed", "changed"]},
-                            "changes": {"type": "array", "items": {"type": "object"}}
-                        },
-                        "required": ["job", "target", "file", "state", "changes"]
-                    }}
-                },
-                "required": ["fields", "files"]
-            })
+            let (text, objects) = (|| of("string"), || list(&of("object")));
+            let field =
+                json!({"field": text(), "roles": list(&text()), "jobs": objects(), "causes": objects()});
+            let states = json!({"enum": ["added", "removed", "changed"]});
+            let file = json!({
+                "job": text(), "target": text(), "file": text(), "state": states, "changes": objects()
+            });
+            whole(&json!({"fields": list(&whole(&field)), "files": list(&whole(&file))}))
         }),
         command: |arguments, root| {
             let command = Command::new(root, "diff").word("--format=json").output(OutputKind::Object);
@@ -178,17 +151,11 @@ pub(super) const TOOLS: &[Tool] = &[
             ALLOW_LOSSY,
         ],
         output: Some(|| {
-            json!({
-                "type": "object",
-                "properties": {
-                    "file": {"type": "string"},
-                    "line": {"type": "integer"},
-                    "causes": {"type": "array", "items": {"type": "object"}},
-                    "fields": {"type": "array", "items": {"type": "string"}},
-                    "effects": {"type": "array", "items": {"type": "object"}}
-                },
-                "required": ["file", "line"]
-            })
+            let (text, objects) = (of("string"), || list(&of("object")));
+            let properties = json!({
+                "file": text, "line": of("integer"), "causes": objects(), "fields": list(&of("string")), "effects": objects()
+            });
+            object(&properties, &["file", "line"])
         }),
         command: |arguments, root| {
             let file = root.existing(arguments.text("file").unwrap_or_default())?;
@@ -208,15 +175,9 @@ pub(super) const TOOLS: &[Tool] = &[
             ONE_TARGET,
             parameter("all", Kind::Flag, "List ended jobs too"),
         ],
-        output: Some(|| {
-            json!({
-                "type": "object",
-                "properties": {
-                    "jobs": {"type": "array", "items": {"type": "object"}},
-                    "job": {"type": "object"}
-                }
-            })
-        }),
+        output: Some(
+            || json!({"type": "object", "properties": {"jobs": list(&of("object")), "job": of("object")}}),
+        ),
         command: |arguments, root| match (arguments.text("job"), arguments.text("target")) {
             (Some(_), Some(_)) => {
                 Err("give either `job` or `target`; a handle has the target: `TARGET/NAME`".to_owned())
@@ -300,20 +261,14 @@ pub(super) const TOOLS: &[Tool] = &[
         title: "Run a job on this host",
         about: "Starts a job on this host in the background and returns its ID, for `status` and `logs`.",
         effect: Effect::Starts,
-        parameters: &[
-            JOB,
-            TEXT,
-            DIRECTORY,
-            TARGETS,
+        parameters: of_job!(
             ONE_TARGET,
-            SET,
-            ALLOW_LOSSY,
             parameter(
                 "allow_unenforced",
                 Kind::Flag,
                 "Run even if the job file or the user's settings refuse limits that this host cannot enforce",
             ),
-        ],
+        ),
         output: None,
         command: |arguments, root| {
             let command = Command::unconfined(root, "run", RUN_TIMEOUT).word("--detach");
@@ -326,20 +281,14 @@ pub(super) const TOOLS: &[Tool] = &[
         title: "Submit a job to a cluster",
         about: "Builds a job for a target with a cluster, creates it there and returns its handle, for `status` and `logs`.",
         effect: Effect::Starts,
-        parameters: &[
-            JOB,
-            TEXT,
-            DIRECTORY,
-            TARGETS,
+        parameters: of_job!(
             ONE_TARGET,
-            SET,
-            ALLOW_LOSSY,
             parameter(
                 "dry_run",
                 Kind::Flag,
                 "Check the job with the cluster; build, push and create nothing",
             ),
-        ],
+        ),
         output: None,
         command: |arguments, root| {
             let command = Command::unconfined(root, "submit", RUN_TIMEOUT);
@@ -364,48 +313,50 @@ pub(super) const TOOLS: &[Tool] = &[
 /// How many lines of each task are shown.
 const DEFAULT_TAIL: u64 = 200;
 
+/// The schema of a type.
+fn of(kind: &str) -> Value {
+    json!({"type": kind})
+}
+
+/// The schema of a list.
+fn list(items: &Value) -> Value {
+    json!({"type": "array", "items": items})
+}
+
+/// The schema of an object.
+fn object(properties: &Value, required: &[&str]) -> Value {
+    json!({"type": "object", "properties": properties, "required": required})
+}
+
+/// The schema of an object that has all of its properties.
+fn whole(properties: &Value) -> Value {
+    let required: Vec<&String> = properties.as_object().into_iter().flat_map(|all| all.keys()).collect();
+    json!({"type": "object", "properties": properties, "required": required})
+}
+
 /// The schema of findings.
 fn findings() -> Value {
-    let place = json!({
-        "type": "object",
-        "properties": {"line": {"type": "integer"}, "column": {"type": "integer"}, "offset": {"type": "integer"}},
-        "required": ["line", "column", "offset"]
+    let (text, number) = (|| of("string"), || of("integer"));
+    let place = whole(&json!({"line": number(), "column": number(), "offset": number()}));
+    let edit = whole(&json!({"file": text(), "start": place, "end": place, "text": text()}));
+    let fix = json!({"message": text(), "safety": {"enum": ["safe", "unsafe"]}, "edits": list(&edit)});
+    let or_none = json!({"anyOf": [place, of("null")]});
+    let finding = json!({
+        "code": text(),
+        "severity": {"enum": ["error", "warning", "note"]},
+        "message": text(),
+        "file": {"type": ["string", "null"]},
+        "start": or_none,
+        "end": or_none,
+        "notes": list(&text()),
+        "fixes": list(&whole(&fix))
     });
-    let edit = json!({
-        "type": "object",
-        "properties": {"file": {"type": "string"}, "start": place, "end": place, "text": {"type": "string"}},
-        "required": ["file", "start", "end", "text"]
+    let properties = json!({
+        "version": number(),
+        "errors": number(),
+        "warnings": number(),
+        "omitted": {"type": "integer", "description": "Number of findings that are left out"},
+        "diagnostics": list(&object(&finding, &["code", "severity", "message"]))
     });
-    json!({
-        "type": "object",
-        "properties": {
-            "version": {"type": "integer"},
-            "errors": {"type": "integer"},
-            "warnings": {"type": "integer"},
-            "omitted": {"type": "integer", "description": "Number of findings that are left out"},
-            "diagnostics": {"type": "array", "items": {
-                "type": "object",
-                "properties": {
-                    "code": {"type": "string"},
-                    "severity": {"enum": ["error", "warning", "note"]},
-                    "message": {"type": "string"},
-                    "file": {"type": ["string", "null"]},
-                    "start": {"anyOf": [place, {"type": "null"}]},
-                    "end": {"anyOf": [place, {"type": "null"}]},
-                    "notes": {"type": "array", "items": {"type": "string"}},
-                    "fixes": {"type": "array", "items": {
-                        "type": "object",
-                        "properties": {
-                            "message": {"type": "string"},
-                            "safety": {"enum": ["safe", "unsafe"]},
-                            "edits": {"type": "array", "items": edit}
-                        },
-                        "required": ["message", "safety", "edits"]
-                    }}
-                },
-                "required": ["code", "severity", "message"]
-            }}
-        },
-        "required": ["version", "errors", "warnings", "diagnostics", "omitted"]
-    })
+    object(&properties, &["version", "errors", "warnings", "diagnostics", "omitted"])
 }
