@@ -28,39 +28,31 @@ pub(crate) struct Named {
 }
 
 impl NamedKind {
-    fn as_str(self) -> &'static str {
+    /// Its name, its name in paths, and its group, which classes alone have.
+    fn names(self) -> [&'static str; 3] {
         match self {
-            Self::Secret => "Secret",
-            Self::ServiceAccount => "ServiceAccount",
-            Self::PriorityClass => "PriorityClass",
-            Self::RuntimeClass => "RuntimeClass",
-            Self::StorageClass => "StorageClass",
+            Self::Secret => ["Secret", "secrets", ""],
+            Self::ServiceAccount => ["ServiceAccount", "serviceaccounts", ""],
+            Self::PriorityClass => ["PriorityClass", "priorityclasses", "scheduling.k8s.io"],
+            Self::RuntimeClass => ["RuntimeClass", "runtimeclasses", "node.k8s.io"],
+            Self::StorageClass => ["StorageClass", "storageclasses", "storage.k8s.io"],
         }
     }
 
     pub(crate) fn plural(self) -> &'static str {
-        match self {
-            Self::Secret => "secrets",
-            Self::ServiceAccount => "serviceaccounts",
-            Self::PriorityClass => "priorityclasses",
-            Self::RuntimeClass => "runtimeclasses",
-            Self::StorageClass => "storageclasses",
-        }
+        self.names()[1]
     }
 
     /// Whether it belongs to no namespace.
     pub(crate) fn is_class(self) -> bool {
-        matches!(self, Self::PriorityClass | Self::RuntimeClass | Self::StorageClass)
+        !self.names()[2].is_empty()
     }
 
     /// The path of the collection.
     pub(crate) fn collection(self, namespace: &str) -> String {
-        let plural = self.plural();
-        match self {
-            Self::Secret | Self::ServiceAccount => format!("/api/v1/namespaces/{namespace}/{plural}"),
-            Self::PriorityClass => format!("/apis/scheduling.k8s.io/v1/{plural}"),
-            Self::RuntimeClass => format!("/apis/node.k8s.io/v1/{plural}"),
-            Self::StorageClass => format!("/apis/storage.k8s.io/v1/{plural}"),
+        match self.names() {
+            [_, plural, ""] => format!("/api/v1/namespaces/{namespace}/{plural}"),
+            [_, plural, group] => format!("/apis/{group}/v1/{plural}"),
         }
     }
 
@@ -119,7 +111,7 @@ pub(crate) fn named(set: &PodSet<'_>) -> Vec<Named> {
 impl Named {
     /// The problem that it does not exist. `known` are the objects of the kind, where they could be listed.
     pub(crate) fn absent(&self, namespace: &str, known: &[Value]) -> Problem {
-        let kind = self.kind.as_str();
+        let kind = self.kind.names()[0];
         let message = if self.kind.is_class() {
             format!("the cluster has no {kind} `{}`", self.name)
         } else {
@@ -180,9 +172,7 @@ mod tests {
         let found = named(&pod_sets(&manifests)[0]);
         let shown: Vec<_> = found
             .iter()
-            .map(|named| {
-                format!("{} {} {}", named.kind.as_str(), named.name, named.key.as_deref().unwrap_or("-"))
-            })
+            .map(|named| format!("{:?} {} {}", named.kind, named.name, named.key.as_deref().unwrap_or("-")))
             .collect();
         assert_eq!(
             shown,
