@@ -48,10 +48,5 @@ fn text(inventory: &Inventory, leases: &[Lease], wide: bool) -> String {
         let source = if inventory.source == Source::Proc { " (from /proc)" } else { "" };
         format!("\nNVIDIA driver {}{cuda}{source}\n", driver.version)
     });
-    let table = if wide {
-        rows::wide(inventory, leases).render(columns)
-    } else {
-        rows::short(inventory, leases).render(columns)
-    };
-    table + &driver.unwrap_or_default()
+    rows::table(inventory, leases, wide).render(columns) + &driver.unwrap_or_default()
 }

@@ -9,85 +9,73 @@ use crate::table::Table;
 /// Shown for unknown or absent values.
 const PLACEHOLDER: &str = "-";
 
-/// The columns that identify cards.
-pub(super) fn short(inventory: &Inventory, leases: &[Lease]) -> Table {
-    let mut table = Table::new(["GPU", "UUID", "NAME", "MEMORY", "CC", "NUMA", "JOBS", "PROCESSES"]);
-    for gpu in &inventory.gpus {
-        table.row([
-            number(inventory, gpu),
-            uuid(gpu.uuid.as_deref()),
-            name(gpu),
-            memory(gpu),
-            compute(gpu),
-            node(gpu),
-            jobs(leases, device_id(gpu)),
-            processes(gpu),
-        ]);
-        for instance in instances(gpu) {
-            let mut row = [const { String::new() }; 8];
-            row[..4].clone_from_slice(&of_instance(gpu, instance, true));
-            row[6] = jobs(leases, DeviceId { mig: Some(instance.index), ..device_id(gpu) });
-            table.row(row);
-        }
-    }
-    table
+/// A card, with all that its cells tell.
+struct Card<'a> {
+    inventory: &'a Inventory,
+    leases: &'a [Lease],
+    gpu: &'a Gpu,
 }
 
-/// All columns.
-pub(super) fn wide(inventory: &Inventory, leases: &[Lease]) -> Table {
-    let mut table = Table::new([
-        "GPU",
-        "UUID",
-        "NAME",
-        "MEMORY",
-        "CC",
-        "NUMA",
-        "PCI",
-        "LINKS",
-        "TEMP",
-        "FAN",
-        "POWER",
-        "CLOCKS",
-        "ECC",
-        "COMPUTE MODE",
-        "PERSISTENCE",
-        "MIG",
-        "JOBS",
-        "PROCESSES",
-    ]);
+/// A column: its heading, and its cell of a card.
+type Column = (&'static str, fn(&Card<'_>) -> String);
+
+/// The column whose cell an MIG instance has, too, besides the first four.
+const JOBS: Column = ("JOBS", |card| jobs(card.leases, device_id(card.gpu)));
+
+const SHORT: [Column; 8] = [
+    ("GPU", number),
+    ("UUID", |card| uuid(card.gpu.uuid.as_deref())),
+    ("NAME", |card| name(card.gpu)),
+    ("MEMORY", |card| memory(card.gpu)),
+    ("CC", |card| compute(card.gpu)),
+    ("NUMA", |card| node(card.gpu)),
+    JOBS,
+    ("PROCESSES", |card| processes(card.gpu)),
+];
+
+const WIDE: [Column; 18] = [
+    SHORT[0],
+    ("UUID", |card| or_placeholder(card.gpu.uuid.clone())),
+    SHORT[2],
+    SHORT[3],
+    SHORT[4],
+    SHORT[5],
+    ("PCI", |card| or_placeholder(card.gpu.pci.clone())),
+    ("LINKS", |card| links(card.gpu)),
+    ("TEMP", |card| or_placeholder(card.gpu.state.temperature.map(|degrees| format!("{degrees} °C")))),
+    ("FAN", |card| or_placeholder(card.gpu.state.fan_percent.map(|percent| format!("{percent} %")))),
+    ("POWER", |card| power(&card.gpu.state)),
+    ("CLOCKS", |card| clocks(&card.gpu.state)),
+    ("ECC", |card| ecc(&card.gpu.state)),
+    ("COMPUTE MODE", |card| or_placeholder(card.gpu.state.compute_mode.clone())),
+    ("PERSISTENCE", |card| or_placeholder(card.gpu.state.persistence.map(on_or_off))),
+    ("MIG", |card| or_placeholder(card.gpu.mig.as_ref().map(|mig| on_or_off(mig.enabled)))),
+    JOBS,
+    SHORT[7],
+];
+
+/// All columns, or those that identify cards.
+pub(super) fn table(inventory: &Inventory, leases: &[Lease], is_wide: bool) -> Table {
+    let columns = if is_wide { &WIDE[..] } else { &SHORT };
+    let mut table = Table::new(columns.iter().map(|(heading, _)| *heading));
     for gpu in &inventory.gpus {
-        table.row([
-            number(inventory, gpu),
-            gpu.uuid.clone().unwrap_or_else(|| PLACEHOLDER.to_owned()),
-            name(gpu),
-            memory(gpu),
-            compute(gpu),
-            node(gpu),
-            gpu.pci.clone().unwrap_or_else(|| PLACEHOLDER.to_owned()),
-            links(gpu),
-            or_placeholder(gpu.state.temperature.map(|degrees| format!("{degrees} °C"))),
-            or_placeholder(gpu.state.fan_percent.map(|percent| format!("{percent} %"))),
-            power(&gpu.state),
-            clocks(&gpu.state),
-            ecc(&gpu.state),
-            or_placeholder(gpu.state.compute_mode.clone()),
-            or_placeholder(gpu.state.persistence.map(on_or_off)),
-            or_placeholder(gpu.mig.as_ref().map(|mig| on_or_off(mig.enabled))),
-            jobs(leases, device_id(gpu)),
-            processes(gpu),
-        ]);
+        let card = Card { inventory, leases, gpu };
+        table.row(columns.iter().map(|(_, cell)| cell(&card)));
         for instance in instances(gpu) {
-            let mut row = [const { String::new() }; 18];
-            row[..4].clone_from_slice(&of_instance(gpu, instance, false));
-            row[16] = jobs(leases, DeviceId { mig: Some(instance.index), ..device_id(gpu) });
-            table.row(row);
+            let device = DeviceId { mig: Some(instance.index), ..device_id(gpu) };
+            let own = of_instance(gpu, instance, !is_wide);
+            table.row(columns.iter().enumerate().map(|(place, (heading, _))| match own.get(place) {
+                Some(cell) => cell.clone(),
+                None if *heading == JOBS.0 => jobs(leases, device),
+                None => String::new(),
+            }));
         }
     }
     table
 }
 
 /// Its number, with the vendor if there are several.
-fn number(inventory: &Inventory, gpu: &Gpu) -> String {
+fn number(Card { inventory, gpu, .. }: &Card<'_>) -> String {
     if inventory.gpus.iter().all(|other| other.vendor == gpu.vendor) {
         return gpu.index.to_string();
     }
@@ -240,13 +228,12 @@ fn instances(gpu: &Gpu) -> &[MigDevice] {
 
 /// The first columns of a MIG instance.
 fn of_instance(gpu: &Gpu, instance: &MigDevice, is_short: bool) -> [String; 4] {
-    let or_nothing = |text: Option<String>| text.unwrap_or_else(|| PLACEHOLDER.to_owned());
     let whole = instance.uuid.as_deref();
     [
         format!("  {}:{}", gpu.index, instance.index),
-        if is_short { uuid(whole) } else { or_nothing(whole.map(str::to_owned)) },
-        or_nothing(instance.profile.clone()),
-        or_nothing(instance.memory_bytes.map(bytes)),
+        if is_short { uuid(whole) } else { or_placeholder(whole.map(str::to_owned)) },
+        or_placeholder(instance.profile.clone()),
+        or_placeholder(instance.memory_bytes.map(bytes)),
     ]
 }
 
