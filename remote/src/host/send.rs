@@ -108,20 +108,16 @@ impl Host {
     ///
     /// A file cannot be read or changes meanwhile, the host cannot be reached, or its disk is full.
     pub fn send(&self, store: &str, files: &[SendFile]) -> Result<Sent> {
-        send(self, store, files)
+        let files: BTreeMap<String, &SendFile> = files.iter().map(|file| (file.name(), file)).collect();
+        if files.is_empty() {
+            return Ok(Sent::default());
+        }
+        let names: String = files.keys().map(|name| format!("{name}\n")).collect();
+        let answer =
+            self.run(&["sh", "-c", &store::ask(), "sh", store], Some(names.as_bytes()), ASK_TIMEOUT)?;
+        check(self, "look for files", &answer)?;
+        transfer(self, store, files.values().copied(), &answer)
     }
-}
-
-/// Sends the missing files.
-fn send(host: &Host, store: &str, files: &[SendFile]) -> Result<Sent> {
-    let files: BTreeMap<String, &SendFile> = files.iter().map(|file| (file.name(), file)).collect();
-    if files.is_empty() {
-        return Ok(Sent::default());
-    }
-    let names: String = files.keys().map(|name| format!("{name}\n")).collect();
-    let answer = host.run(&["sh", "-c", &store::ask(), "sh", store], Some(names.as_bytes()), ASK_TIMEOUT)?;
-    check(host, "look for files", &answer)?;
-    transfer(host, store, files.values().copied(), &answer)
 }
 
 /// Sends the files that an answer names.
@@ -214,10 +210,10 @@ mod tests {
         let program = SendFile::read(&path).unwrap();
         let files = [program.clone(), SendFile::bytes(b"text".to_vec()), SendFile::bytes(vec![])];
         let (host, store) = (Host::local(), store.to_str().unwrap());
-        assert_eq!(send(&host, store, &files).unwrap(), Sent { files: 3, bytes: 11 });
-        assert_eq!(send(&host, store, &files).unwrap(), Sent::default());
+        assert_eq!(host.send(store, &files).unwrap(), Sent { files: 3, bytes: 11 });
+        assert_eq!(host.send(store, &files).unwrap(), Sent::default());
         let more = [SendFile::bytes(b"more".to_vec()), program.clone()];
-        assert_eq!(send(&host, store, &more).unwrap(), Sent { files: 1, bytes: 4 });
+        assert_eq!(host.send(store, &more).unwrap(), Sent { files: 1, bytes: 4 });
         let kept = Path::new(store).join("sha256").join(program.name());
         assert_eq!(fs::read_to_string(&kept).unwrap(), "program");
         assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o555);
@@ -234,8 +230,7 @@ mod tests {
         for content in ["after!", "", "much longer than before"] {
             fs::write(&path, content).unwrap();
             let store = directory.path().join("store");
-            let error =
-                send(&Host::local(), store.to_str().unwrap(), std::slice::from_ref(&file)).unwrap_err();
+            let error = Host::local().send(store.to_str().unwrap(), std::slice::from_ref(&file)).unwrap_err();
             assert_eq!(error.message(), "files changed while they were sent to `this host`");
             assert!(!store.join("sha256").join(file.name()).exists());
         }
@@ -247,7 +242,7 @@ mod tests {
         let path = directory.path().join("file");
         fs::write(&path, "").unwrap();
         let error =
-            send(&Host::local(), path.to_str().unwrap(), &[SendFile::bytes(b"x".to_vec())]).unwrap_err();
+            Host::local().send(path.to_str().unwrap(), &[SendFile::bytes(b"x".to_vec())]).unwrap_err();
         assert!(error.message().starts_with("`this host` cannot receive files: mkdir: "), "{error}");
     }
 }

@@ -151,7 +151,7 @@ impl Host {
     ///
     /// As for [`Self::send`].
     pub fn send_tree(&self, store: &str, directory: &str, tree: &Tree) -> Result<Sent> {
-        let (sent, made) = make(self, store, directory, tree, "", MAKE_TIMEOUT)?;
+        let (sent, made) = self.send_tree_and_run(store, directory, tree, "", MAKE_TIMEOUT)?;
         check(self, "make a directory", &made)?;
         Ok(sent)
     }
@@ -169,33 +169,22 @@ impl Host {
         tree: &Tree,
         script: &str,
         timeout: Duration,
-    ) -> Result<Output> {
-        Ok(make(self, store, directory, tree, script, timeout)?.1)
+    ) -> Result<(Sent, Output)> {
+        let files = tree.files();
+        let names: BTreeSet<String> = files.iter().map(SendFile::name).collect();
+        let names: Vec<String> = names.into_iter().collect();
+        let script = store::make(&names, &tree.script(), script);
+        // A shell that reads its script from a pipe would share it with the programs that it runs.
+        let command =
+            ["sh", "-c", r#"script=$(cat); exec </dev/null; eval "$script""#, "sh", store, directory];
+        let run = || self.run(&command, Some(script.as_bytes()), timeout);
+        let first = run()?;
+        if first.status != store::MISSING {
+            return Ok((Sent::default(), first));
+        }
+        let sent = transfer(self, store, files.iter(), &first)?;
+        Ok((sent, run()?))
     }
-}
-
-/// Makes the directory; where files are missing, sends them first.
-fn make(
-    host: &Host,
-    store: &str,
-    directory: &str,
-    tree: &Tree,
-    then: &str,
-    timeout: Duration,
-) -> Result<(Sent, Output)> {
-    let files = tree.files();
-    let names: BTreeSet<String> = files.iter().map(SendFile::name).collect();
-    let names: Vec<String> = names.into_iter().collect();
-    let script = store::make(&names, &tree.script(), then);
-    // A shell that reads its script from a pipe would share it with the programs that it runs.
-    let command = ["sh", "-c", r#"script=$(cat); exec </dev/null; eval "$script""#, "sh", store, directory];
-    let run = || host.run(&command, Some(script.as_bytes()), timeout);
-    let first = run()?;
-    if first.status != store::MISSING {
-        return Ok((Sent::default(), first));
-    }
-    let sent = transfer(host, store, files.iter(), &first)?;
-    Ok((sent, run()?))
 }
 
 #[cfg(test)]

@@ -55,10 +55,10 @@ pub(super) fn submit(
     let script = String::from_utf8_lossy(script.bytes());
     let start =
         || connection.host.send_tree_and_run(&connection.store(), &directory, &tree, &script, START_TIMEOUT);
-    let mut output = start()?;
+    let (_, mut output) = start()?;
     if output.status == NO_PROGRAM {
         connection.install()?;
-        output = start()?;
+        (_, output) = start()?;
     }
     if output.status != 0 {
         return Err(with_setting(error_of(connection.name(), &output), connection.name(), &program));
