@@ -2,10 +2,24 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 /// Where a job is in its life.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum JobState {
     /// It waits for room on the host, or for its turn.
     #[default]
@@ -36,20 +50,7 @@ pub enum JobState {
 
 impl JobState {
     /// All states, in about the order of a life.
-    pub const ALL: [Self; 12] = [
-        Self::Queued,
-        Self::Suspended,
-        Self::Pending,
-        Self::Preparing,
-        Self::Running,
-        Self::Paused,
-        Self::Stopping,
-        Self::Succeeded,
-        Self::Failed,
-        Self::TimedOut,
-        Self::Stopped,
-        Self::Lost,
-    ];
+    pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
 
     /// Whether this state is final.
     pub fn is_final(self) -> bool {
@@ -63,38 +64,17 @@ impl JobState {
 
     /// The word that records and tables use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Suspended => "suspended",
-            Self::Pending => "pending",
-            Self::Preparing => "preparing",
-            Self::Running => "running",
-            Self::Paused => "paused",
-            Self::Stopping => "stopping",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::TimedOut => "timed-out",
-            Self::Stopped => "stopped",
-            Self::Lost => "lost",
-        }
+        self.into()
     }
 
     /// What a sentence about a job says: `is running`, `has succeeded`.
-    pub fn clause(self) -> &'static str {
-        match self {
-            Self::Queued => "is queued",
-            Self::Suspended => "is suspended",
-            Self::Pending => "is pending",
-            Self::Preparing => "is preparing",
-            Self::Running => "is running",
-            Self::Paused => "is paused",
-            Self::Stopping => "is stopping",
-            Self::Succeeded => "has succeeded",
-            Self::Failed => "has failed",
-            Self::TimedOut => "has timed out",
-            Self::Stopped => "was stopped",
-            Self::Lost => "was lost",
-        }
+    pub fn clause(self) -> String {
+        let verb = match self {
+            Self::Succeeded | Self::Failed | Self::TimedOut => "has",
+            Self::Stopped | Self::Lost => "was",
+            _ => "is",
+        };
+        format!("{verb} {}", self.as_str().replace('-', " "))
     }
 
     /// The exit code of `jobc wait` where the end of a job says nothing else.

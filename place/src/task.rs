@@ -115,8 +115,11 @@ pub struct Attempt {
 }
 
 /// Where a task is in its life.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum TaskState {
     /// Its needs are not met yet, or its gang is not complete.
     #[default]
@@ -156,19 +159,7 @@ impl TaskState {
 
     /// The word records and tables use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Pending => "pending",
-            Self::Creating => "creating",
-            Self::Created => "created",
-            Self::Running => "running",
-            Self::Ready => "ready",
-            Self::Retrying => "retrying",
-            Self::Stopping => "stopping",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Stopped => "stopped",
-        }
+        self.into()
     }
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct MetricsArgs {
 
 /// A state, by its word.
 fn parse_state(word: &str) -> Result<JobState, String> {
-    JobState::ALL.into_iter().find(|state| state.as_str() == word).ok_or_else(|| {
+    JobState::ALL.iter().copied().find(|state| state.as_str() == word).ok_or_else(|| {
         let words: Vec<&str> = JobState::ALL.iter().map(|state| state.as_str()).collect();
         let near = jobc_compiler::suggest::nearest(word, words.iter().copied());
         near.map_or_else(|| format!("known: {}", words.join(", ")), |near| format!("did you mean `{near}`?"))
