@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use jobc_container::secret_directory::SecretDirectory;
 use jobc_container::state::store::Store;
@@ -36,7 +37,7 @@ pub struct JobDirectories {
 }
 
 /// The directories of one job. They need not exist.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Directory {
     /// The job.
     pub id: JobId,

@@ -58,7 +58,7 @@ enum Receiver {
 /// A notice to be sent.
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {
-    directory: (JobId, PathBuf, PathBuf),
+    directory: Directory,
     working_directory: PathBuf,
     on: NoticeEvent,
     /// The receiver for people: without the address of a webhook, which is a secret.
@@ -106,11 +106,7 @@ impl Notices {
         let message = message(&self.directory.id, event, on, state);
         for (notice, receiver) in self.all.iter().filter(|(notice, _)| notice.on.contains(&on)) {
             let order = Order {
-                directory: (
-                    self.directory.id.clone(),
-                    self.directory.state.clone(),
-                    self.directory.record.clone(),
-                ),
+                directory: self.directory.clone(),
                 working_directory: self.working_directory.clone(),
                 on,
                 to: shown(notice),
@@ -118,7 +114,7 @@ impl Notices {
                 message: message.clone(),
             };
             if let Err(error) = start(&order) {
-                log(&self.directory, &order, Some(&describe_io(&error)));
+                log(&order, Some(&describe_io(&error)));
             }
         }
     }
@@ -221,21 +217,21 @@ pub fn main(_words: impl Iterator<Item = OsString>) -> ExitCode {
         return ExitCode::FAILURE;
     };
     let sent = send(&order);
-    let (id, state, record) = order.directory.clone();
-    log(&Directory { id, state, record }, &order, sent.as_ref().err().map(ToString::to_string).as_deref());
+    log(&order, sent.as_ref().err().map(ToString::to_string).as_deref());
     ExitCode::from(u8::from(sent.is_err()))
 }
 
 /// Writes how a notice went to the events of the job, if it is still there.
-fn log(directory: &Directory, order: &Order, error: Option<&str>) {
-    if !directory.events_file().exists() {
+fn log(order: &Order, error: Option<&str>) {
+    if !order.directory.events_file().exists() {
         return;
     }
     let mut detail = json!({"on": order.on, "to": order.to});
     if let Some(error) = error {
         detail["error"] = error.into();
     }
-    let _ = EventLog::open(directory).map(|mut log| log.push(&Event::of_job(EventKind::Notified, detail)));
+    let _ =
+        EventLog::open(&order.directory).map(|mut log| log.push(&Event::of_job(EventKind::Notified, detail)));
 }
 
 fn send(order: &Order) -> Result<()> {
