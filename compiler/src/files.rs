@@ -126,15 +126,6 @@ impl MemoryFiles {
     }
 }
 
-impl MemoryFiles {
-    /// Adds the packed files of a template from Git.
-    #[must_use]
-    pub fn with_template(mut self, digest: &str, packed: Vec<u8>) -> Self {
-        self.0.insert(digest.into(), packed);
-        self
-    }
-}
-
 impl Files for MemoryFiles {
     fn read(&self, path: &Utf8Path) -> io::Result<Vec<u8>> {
         self.0.get(path).cloned().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))

@@ -22,13 +22,6 @@ pub struct Expression<'a> {
     pub number: usize,
 }
 
-impl Expression<'_> {
-    /// The byte range of the code in the string.
-    pub fn code_start(&self) -> usize {
-        self.range.start + OPEN.len()
-    }
-}
-
 /// A `${{` without a matching `}}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnclosedExpression {

@@ -20,8 +20,6 @@ pub struct Mig {
     pub slices: IndexMap<String, Slices>,
     /// The format of a profile's name, as a regular expression.
     pub grammar: String,
-    /// The Kubernetes resource of a profile.
-    pub k8s_name: KubernetesName,
     /// The profiles by card.
     pub mig: IndexMap<String, Vec<Profile>>,
     /// The sources of the facts.
@@ -38,16 +36,6 @@ pub struct Slices {
     pub g: u32,
     /// Memory slices.
     pub mem: u32,
-}
-
-/// The Kubernetes resource of a profile.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct KubernetesName {
-    /// The prefix of the profile.
-    pub prefix: String,
-    /// Characters of the profile that are replaced.
-    pub replace: IndexMap<String, String>,
 }
 
 /// A profile: its name, its share of the card's memory and cores, and the number that fit on one card.
@@ -91,16 +79,6 @@ pub fn whole_instance(profile: &str) -> &str {
         Some((first, rest)) if first.ends_with('c') => rest,
         _ => profile,
     }
-}
-
-/// The Kubernetes resource of a profile.
-pub fn kubernetes_resource(profile: &str) -> String {
-    let name = &MIG.k8s_name;
-    let mut changed = profile.to_owned();
-    for (from, to) in &name.replace {
-        changed = changed.replace(from, to);
-    }
-    format!("{}{changed}", name.prefix)
 }
 
 /// Whether a text has the format of a profile: `[<c>c.]<g>g.<m>gb[+attribute,… | -attribute,…]`.

@@ -207,7 +207,6 @@ fn profiles_have_the_format_and_cards() {
     }
     assert_eq!(mig::cards_with("1g.5gb").collect::<Vec<_>>(), ["A100-40GB"]);
     assert_eq!(mig::cards_with("1c.3g.20gb").collect::<Vec<_>>(), ["A100-40GB"]);
-    assert_eq!(mig::kubernetes_resource("1g.10gb+me"), "nvidia.com/mig-1g.10gb.me");
 }
 
 #[test]

@@ -189,7 +189,9 @@ fn with_git(uses: &str, tree: &[(&str, &str)]) -> MemoryFiles {
     let digest = tree::digest(&packed);
     let commit = COMMIT;
     let lock = format!("version: 1\ntemplates:\n  \"{uses}\": {{commit: \"{commit}\", digest: {digest}}}\n");
-    MemoryFiles::default().with("jobc.lock", &lock).with_template(&digest, packed)
+    let mut files = MemoryFiles::default().with("jobc.lock", &lock);
+    files.0.insert(digest.into(), packed);
+    files
 }
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";

@@ -69,16 +69,6 @@ impl Cgroup {
             .help("they are blocked in the kernel, for example on a disk or a network file system"))
     }
 
-    /// Kills the remaining processes in the groups and removes the groups.
-    pub fn kill_and_remove(&self) -> Result<()> {
-        // A removable group has no processes and no children, so nothing needs to be killed.
-        let is_empty = self.listing_group().is_some_and(|group| rustix::fs::rmdir(&group.directory).is_ok());
-        if !is_empty {
-            self.kill()?;
-        }
-        self.remove()
-    }
-
     /// Halts every process in the group, and waits until they have.
     pub fn freeze(&self) -> Result<()> {
         self.set_frozen(true)
