@@ -3,8 +3,8 @@
 * A test marked `slow` runs without `--quick` only, one marked `alone` runs while no other test does.
 * A test with the fixture `account` runs once for each user that its marker `accounts` names; with `vm-` before it, in a virtual machine.
 * A test is skipped without the programs that its markers `needs` name, or for other users than `root` if they name that.
-* The tests of a module and user run one after the other, in one process. Those marked `isolated` run in a process of their own,
-  in new namespaces, those marked `vm` in a virtual machine (`isolated.py`).
+* The tests of a module and user run one after the other, in one process; those marked `together` at the same time (`together.py`).
+  Those marked `isolated` run in a process of their own, in new namespaces, those marked `vm` in a virtual machine (`isolated.py`).
 * A test that takes five times its `duration` fails. It prints the processes of its session, and is interrupted, so that it cleans up.
 * With JOBC_TRIES=2, which `.ci/run` sets, a failed test runs once more at the end, alone, and is named as flaky if it passes then.
 * At the end there is a line for each test that was skipped, and one with the counts, as JSON also in the file that JOBC_RESULTS names.
@@ -102,9 +102,9 @@ def pytest_collection_modifyitems(config, items):
     if removed:
         config.hook.pytest_deselected(items=removed)
         items[:] = [item for item in items if item not in removed]
-    # A user's tests one after the other, the groups in the order of the files.
+    # A user's tests one after the other, the groups in the order of the files, in each of them those that run together first.
     order = {}
-    items.sort(key=lambda item: order.setdefault(isolated.group_of(item.nodeid), len(order)))
+    items.sort(key=lambda item: (order.setdefault(isolated.group_of(item.nodeid), len(order)), item.get_closest_marker("together") is None))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -8,7 +8,8 @@ import pytest
 RANK = r"""
 import os, signal, socket, sys, time
 rank, fault = int(os.environ["JOBC_INDEX"]), os.environ.get("FAULT", "")
-host, port = os.environ["JOBC_ENDPOINTS_RANK_SYNC"].split(",")[0].rsplit(":", 1)
+rendezvous = "{MASTER_ADDR}:{MASTER_PORT}".format_map(os.environ) if "MASTER_PORT" in os.environ else ""
+host, port = os.environ.get("JOBC_ENDPOINTS_RANK_SYNC", rendezvous).split(",")[0].rsplit(":", 1)
 hit = rank == int(os.environ.get("FAULTY", 2))
 if rank == 0:
     server = socket.create_server(("", int(port)), backlog=8)
