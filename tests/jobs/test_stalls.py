@@ -10,7 +10,7 @@ import pytest
 from command_line import SECONDS, run_roles
 from gang import gang, wrote
 
-pytestmark = [pytest.mark.isolated, pytest.mark.duration(40)]
+pytestmark = [pytest.mark.isolated, pytest.mark.duration(40), pytest.mark.together(6)]
 everybody = pytest.mark.accounts("root", slow="range")
 
 # What rank 2 does in its third step, and what is seen of it.
@@ -53,6 +53,27 @@ def watch():
 threading.Thread(target=watch, daemon=True).start()
 print("step 1", flush=True)
 time.sleep(600)
+"""
+
+
+# What PyTorch 2.15 does in a process that has called `torch.distributed.debug.start_debug_server`: a thread of this name waits in `accept`.
+DEBUG_SERVER = r"""
+import ctypes, json, os, socket, threading, time
+def serve(server):
+    ctypes.CDLL(None).prctl(15, b"pt_workerserver")
+    while True:
+        with server.accept()[0] as client:
+            handler = client.recv(4096).split()[1].decode()
+            entry = {"collective_seq_id": 4, "record_id": 3, "retired": False, "state": "scheduled", "profiling_name": "gloo:all_reduce", "process_group": ["0", "default_pg"]}
+            body = {"/handler/dump_traceback": 'Thread 0x7f11 (most recent call first):\n  File "train.py", line 13 in <module>\n',
+                    "/handler/fr_trace_json": json.dumps({"entries": [entry]})}[handler]
+            client.sendall(f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode())
+others = [socket.create_server(("", 0)) for _ in range(2)]
+server = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+threading.Thread(target=serve, args=(server,), daemon=True).start()
+print("step 1", flush=True)
+others[0].accept()
+print("a port that is not the server's was asked", flush=True)
 """
 
 
@@ -161,6 +182,23 @@ def test_dumps_of_the_flight_recorder_are_kept(all_jobs):
     assert kept == {f"comm_lib_trace_rank_{rank}": f"collectives of rank {rank}" for rank in (0, 1)}, kept
     assert f"rank 0: /tmp/fr/comm_lib_trace_rank_0, written 0 s ago: {report.with_suffix('')}/comm_lib_trace_rank_0" in report.read_text(), report.read_text()
     all_jobs.call("rm", "--force", "stall-recorder")
+
+
+def test_pytorchs_debug_server_is_asked_for_stacks(all_jobs):
+    """At the port where its thread waits, in the network of the task; no other port of it is asked."""
+    for network in ("job", "host"):
+        name = f"stall-debug-{network}"
+        role = {"main": {"run": ["python3", "-uc", DEBUG_SERVER], "instances": 2, "grace_period": "1s"}}
+        run = begun(all_jobs, name, role, network=network, stall={"after": "3s", "action": "fail"})
+        text, _ = run.communicate(timeout=60)
+        assert run.returncode == 1 and "was asked" not in text, text
+        [event] = stalls(all_jobs, name)
+        report = Path(event["detail"]["file"])
+        kept = report.read_text()
+        assert kept.count('  File "train.py", line 13 in <module>') == 2 and kept.count("last collective: gloo:all_reduce of default_pg, number 4, scheduled: ") == 2, kept
+        files = sorted(path.name.rsplit("-", 1)[0] for path in report.with_suffix("").iterdir())
+        assert files == ["flight-recorder-main-0", "flight-recorder-main-1"], files
+        all_jobs.call("rm", "--force", name)
 
 
 def test_a_paused_job_does_not_stall(all_jobs):

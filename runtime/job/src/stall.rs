@@ -7,6 +7,7 @@
 //!
 //! [`Watch`] decides, by a clock that stops while the job is frozen; [`examine`] reads what the record keeps.
 
+mod debug_server;
 pub(crate) mod examine;
 mod flight_recorder;
 mod ras;
@@ -173,6 +174,11 @@ impl Watch {
         if let Some(task) = self.tasks.get_mut(&task) {
             task.is_reported = true;
         }
+    }
+
+    /// Whether it was reported, and has not been at work since.
+    pub(crate) fn is_reported(&self, task: TaskNumber) -> bool {
+        self.tasks.get(&task).is_some_and(|task| task.is_reported)
     }
 
     /// Whether a task has been quiet in every way for half of its time: it may have stopped before the one that was

@@ -13,7 +13,7 @@ use jobc_sys::error::{Error, Result};
 use jobc_sys::id::TaskId;
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::{flight_recorder, ras, sockets};
+use super::{debug_server, flight_recorder, ras, sockets};
 use crate::lifecycle::TaskNumber;
 use crate::network::in_namespace;
 use crate::ready::run_with_output;
@@ -85,6 +85,7 @@ impl ExamineRequest {
         Examination {
             tasks: self.tasks.iter().map(|task| examine(store, task)).collect(),
             nccl: self.nccl.and_then(ask_nccl),
+            debug_server: debug_server::ask(&self.tasks, &self.dumps),
             dumps: flight_recorder::keep(&self.tasks, &self.dumps),
         }
     }
@@ -96,6 +97,9 @@ pub(crate) struct Findings {
     pub(crate) task: TaskNumber,
     /// The strongest sign that it is the one that the others wait for.
     pub(crate) cause: Cause,
+    /// How many of a hundred of its connections are not acknowledged: of the two ends of one, the task that reaches
+    /// fewer others is the cause.
+    pub(crate) cut_off: usize,
     /// All that is kept, as text.
     pub(crate) text: String,
 }
@@ -138,6 +142,8 @@ pub(crate) struct Examination {
     pub(crate) tasks: Vec<Findings>,
     /// NCCL's report, if its service listens; or why it was not asked.
     pub(crate) nccl: Option<std::result::Result<String, String>>,
+    /// What PyTorch's debug servers say.
+    pub(crate) debug_server: String,
     /// The dumps of PyTorch's flight recorder, a line each.
     pub(crate) dumps: Vec<String>,
 }
@@ -151,15 +157,15 @@ impl Examination {
 
 /// Asks NCCL in the network namespace of a process.
 fn ask_nccl(pid: u32) -> Option<std::result::Result<String, String>> {
-    let answer = if is_own_network(pid) {
-        ras::ask()
-    } else {
-        match in_namespace(pid, ras::ask) {
-            Ok(answer) => answer,
-            Err(error) => return Some(Err(error.to_string())),
-        }
-    };
-    answer.map_err(|error| error.to_string()).transpose()
+    in_network_of(pid, ras::ask)
+        .map_err(|error| error.to_string())
+        .and_then(|answer| answer.map_err(|error| error.to_string()))
+        .transpose()
+}
+
+/// Does something in the network of a process.
+pub(super) fn in_network_of<T: Send>(pid: u32, work: impl FnOnce() -> T + Send) -> Result<T> {
+    if is_own_network(pid) { Ok(work()) } else { in_namespace(pid, work) }
 }
 
 fn is_own_network(pid: u32) -> bool {
@@ -221,14 +227,19 @@ fn examine(store: &Store, task: &ExaminedTask) -> Findings {
     if own.len() > MAX_PROCESSES {
         let _ = writeln!(text, "and {} more processes", own.len() - MAX_PROCESSES);
     }
-    if let Some(connection) = own.iter().take(MAX_PROCESSES).find_map(|pid| sockets::unacknowledged(*pid)) {
-        let _ = writeln!(text, "not acknowledged: {connection}");
-        cause = cause.min(Cause::NotAcknowledged);
+    let (mut stuck, mut others) = (0, 0);
+    for connections in own.iter().take(MAX_PROCESSES).map(|pid| sockets::connections(*pid)) {
+        if let Some(connection) = connections.stuck.first() {
+            let _ = writeln!(text, "not acknowledged: {connection}");
+            cause = cause.min(Cause::NotAcknowledged);
+        }
+        (stuck, others) = (stuck + connections.stuck.len(), others + connections.others);
     }
+    let cut_off = stuck * 100 / (stuck + others).max(1);
     if let Some(container) = &task.container {
         python(store, container, own, &mut text);
     }
-    Findings { task: task.task, cause: if is_known { cause } else { Cause::Other }, text }
+    Findings { task: task.task, cause: if is_known { cause } else { Cause::Other }, cut_off, text }
 }
 
 /// Whether a process is the init of this runtime, a program that is in no directory.

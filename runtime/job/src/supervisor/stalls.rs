@@ -1,5 +1,6 @@
 //! Tasks that make no progress: what is seen of them is recorded, and then `stall` of their role is followed.
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -141,10 +142,18 @@ impl Supervisor {
             is_running(found.task) && (is_stalled || self.stalls.watch.is_quiet(found.task, now))
         };
         let order = |found: &&Findings| {
-            (found.cause, std::cmp::Reverse(self.stalls.watch.silent(found.task, now).unwrap_or_default()))
+            let silent = self.stalls.watch.silent(found.task, now).unwrap_or_default();
+            (found.cause, Reverse(found.cut_off), Reverse(silent))
         };
         let candidates: Vec<&Findings> = seen.tasks.iter().filter(quiet).collect();
         let Some(first) = candidates.iter().copied().min_by_key(order) else { return };
+        if self.stalls.watch.is_reported(first.task) {
+            // Others were found to wait for it later, as they did something else before.
+            for (task, _) in stalled {
+                self.stalls.watch.reported(*task);
+            }
+            return;
+        }
         let signs =
             stalled.iter().find(|(task, _)| *task == first.task).map_or(&stalled[0].1, |(_, signs)| signs);
         let others: Vec<TaskNumber> =
@@ -210,6 +219,9 @@ impl Supervisor {
                 let _ = writeln!(text, "== NCCL (RAS)\nnot asked: {error}");
             }
             None => {}
+        }
+        if !seen.debug_server.is_empty() {
+            let _ = writeln!(text, "== PyTorch's debug server\n{}", seen.debug_server);
         }
         if !seen.dumps.is_empty() {
             let _ = writeln!(text, "== PyTorch's flight recorder\n{}", seen.dumps.join("\n"));
