@@ -58,3 +58,5 @@ def test_a_check_that_passes_and_one_that_fails_without_jobc_on_the_nodes(slurm)
         logs = place.jobc("logs", handle)
         assert task["exit_code"] == code and ("the command" in logs) == (code == 0), (task, logs)
         assert ("preflight failed: run: exit 87: exit code 87 (main-0 on " in logs) == (code != 0), logs
+        assert task["verdict"]["kind"] == ("success" if code == 0 else "user error"), task
+        assert ("no node passes it" in task["verdict"].get("next", "")) == (code != 0), task

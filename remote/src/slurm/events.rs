@@ -40,6 +40,7 @@ pub(crate) fn of_run(run: &Run, journal: &str) -> Vec<Event> {
                         format!("on {nodes}, start {}", restarts + 1),
                     );
                 }
+                GroupChange::Limit { why } => push(event.time, object, true, "TIMEOUT", why.clone()),
                 GroupChange::Requeued { code } => {
                     push(event.time, object, true, "Requeued", format!("after exit code {code}"));
                 }

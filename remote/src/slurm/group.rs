@@ -47,6 +47,7 @@ pub(crate) fn state(events: &[GroupEvent], row: Option<&QueueRow>, is_stopped: b
         Some(GroupChange::Ended { .. }) if row.is_some_and(|row| runs_since(row, events)) => {
             GroupState::Running
         }
+        Some(GroupChange::Ended { .. }) if limit(events).is_some() => GroupState::Ended(GroupEnd::TimedOut),
         Some(GroupChange::Ended { code, reason }) => {
             GroupState::Ended(end_of_script(*code, reason.as_deref(), is_stopped))
         }
@@ -56,6 +57,14 @@ pub(crate) fn state(events: &[GroupEvent], row: Option<&QueueRow>, is_stopped: b
             Some(row) => of_row(row, has_started(events), is_stopped),
             None => GroupState::Unknown,
         },
+    }
+}
+
+/// The limit of the job that jobc on the nodes says it reached, if it ended by it.
+pub(crate) fn limit(events: &[GroupEvent]) -> Option<&str> {
+    match events {
+        [.., GroupEvent { what: GroupChange::Limit { why }, .. }, _] => Some(why),
+        _ => None,
     }
 }
 

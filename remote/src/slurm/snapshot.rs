@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use jobc_place::verdict::Judgment;
+use jobc_sys::id::TaskId;
 use serde::{Deserialize, Serialize};
 
 use super::record::RunRecord;
@@ -32,6 +33,9 @@ pub(crate) struct RunFiles {
     pub(crate) tasks: BTreeMap<String, Vec<TaskEvent>>,
     /// What `srun` says of the tasks of each group since its last start, the oldest first.
     pub(crate) errors: BTreeMap<String, Vec<TaskError>>,
+    /// The last lines of tasks that Slurm alone runs, of the first ones that `srun` names.
+    #[serde(default)]
+    pub(crate) last_lines: BTreeMap<String, Vec<String>>,
 }
 
 /// Tasks that did not end by themselves with success.
@@ -62,6 +66,11 @@ pub(crate) enum GroupChange {
         restarts: u32,
         /// Its nodes, such as `n[0-3]`.
         nodes: String,
+    },
+    /// A limit of the job was reached; its end follows.
+    Limit {
+        /// What was reached.
+        why: String,
     },
     /// Its script asked for another start.
     Requeued {
@@ -113,6 +122,11 @@ pub(crate) enum TaskChange {
 /// The most lines of the output of a batch script that are kept.
 const MAX_ERRORS: usize = 1000;
 
+/// The most tasks of a script whose last lines are read, and how much of each: its end is judged by them.
+const MAX_JUDGED: usize = 16;
+const MAX_LAST_BYTES: u64 = 16 << 10;
+const MAX_LAST_LINES: usize = 40;
+
 impl RunFiles {
     /// Reads the directory of a run.
     pub(crate) fn read(run: &Path, with_tasks: bool) -> Self {
@@ -135,7 +149,24 @@ impl RunFiles {
                 files.add(&format!("out/{name}"), &String::from_utf8_lossy(&line));
             }
         }
+        files.read_last_lines(run);
         files
+    }
+
+    /// Reads the last lines of tasks that failed and that jobc on the nodes has not judged.
+    fn read_last_lines(&mut self, run: &Path) {
+        let groups = self.record.iter().flat_map(|record| &record.groups).filter(|group| group.direct);
+        for group in groups {
+            let (Some((role, _)), Some(errors)) = (group.roles.first(), self.errors.get(&group.name)) else {
+                continue;
+            };
+            for index in errors.iter().flat_map(|error| &error.tasks).take(MAX_JUDGED) {
+                let task = TaskId::new(role, *index).to_string();
+                if let Ok(lines) = last_lines(&run.join("logs").join(format!("{task}.log"))) {
+                    self.last_lines.insert(task, lines);
+                }
+            }
+        }
     }
 
     /// Whether the directory has a run, or will have one.
@@ -180,6 +211,18 @@ impl RunFiles {
             Some(_) => {}
         }
     }
+}
+
+/// The last lines of a file, of which the first may be cut off.
+fn last_lines(path: &Path) -> io::Result<Vec<String>> {
+    let mut file = File::open(path)?;
+    let size = file.metadata()?.len();
+    file.seek(SeekFrom::Start(size.saturating_sub(MAX_LAST_BYTES)))?;
+    let mut bytes = vec![];
+    file.take(MAX_LAST_BYTES).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    Ok(lines[lines.len().saturating_sub(MAX_LAST_LINES)..].iter().map(|line| (*line).to_owned()).collect())
 }
 
 /// Whether a file has output.
@@ -247,6 +290,7 @@ fn group_event(line: &str) -> Option<GroupEvent> {
             // The id is between them.
             nodes: words.nth(1).unwrap_or_default().to_owned(),
         },
+        "limit" => GroupChange::Limit { why: line.splitn(3, ' ').nth(2)?.to_owned() },
         "requeued" => GroupChange::Requeued { code: words.next()?.parse().ok()? },
         "ended" => GroupChange::Ended {
             code: words.next()?.parse().ok()?,

@@ -53,7 +53,7 @@ impl Run {
             let before = self.files.events.get(group).map_or(0, Vec::len);
             let Some(last) = events.last().filter(|_| events.len() > before) else { continue };
             let (state, reason) = match last.what {
-                GroupChange::Started { .. } => ("RUNNING", ""),
+                GroupChange::Started { .. } | GroupChange::Limit { .. } => ("RUNNING", ""),
                 GroupChange::Requeued { .. } => ("PENDING", "BeginTime"),
                 GroupChange::Ended { .. } | GroupChange::Verdict { .. } => ("COMPLETING", ""),
             };
@@ -256,7 +256,11 @@ impl Run {
                 let word = row.and_then(|row| row.reason.split([',', ' ']).next()).unwrap_or_default();
                 (Some(word.to_owned()).filter(|word| !word.is_empty() && word != "None"), None)
             }
-            JobState::TimedOut => (Some("TIMEOUT".to_owned()), Some(why::end("TIMEOUT"))),
+            JobState::TimedOut => {
+                let limit = self.files.events.values().find_map(|events| group::limit(events));
+                let why = limit.map_or_else(|| why::end("TIMEOUT"), str::to_owned);
+                (Some("TIMEOUT".to_owned()), Some(why))
+            }
             JobState::Failed | JobState::Stopped => {
                 let end = self.end();
                 let (code, word) = match end {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::group::{GroupEnd, GroupState};
 use super::queue::QueueRow;
 use super::record::GroupRecord;
-use super::snapshot::{GroupChange, RunFiles, TaskChange, TaskError, TaskEvent};
+use super::snapshot::{GroupChange, RunFiles, TaskChange, TaskEvent};
 use super::{group, hostlist, time};
-use jobc_place::verdict::Judgment;
+use jobc_place::verdict::{self, Judgment};
 use jobc_sys::id::TaskId;
 
 use crate::place::{TaskCounts, TaskState, TaskStatus};
@@ -97,35 +97,54 @@ fn without_supervisor(
             GroupState::Pending | GroupState::Held | GroupState::Unknown => (TaskState::Pending, None),
             GroupState::Running | GroupState::Paused => (TaskState::Running, None),
             GroupState::Ended(GroupEnd::Succeeded) => (TaskState::Succeeded, Some(0)),
-            GroupState::Ended(GroupEnd::Failed { code, .. }) => end_of_task(errors, index, *code),
+            GroupState::Ended(GroupEnd::Failed { code, .. }) => end_of_task(files, group, index, *code),
             GroupState::Ended(_) => (TaskState::Stopped, None),
         };
         let is_memory = errors.iter().any(|error| error.is_memory && error.tasks.contains(&index));
         let attempt = start.map_or(1, |(_, _, restarts)| restarts + 1);
+        let task = TaskId::new(role, index);
+        let lines = files.last_lines.get(&task.to_string()).cloned().unwrap_or_default();
         TaskStatus {
             node: start.and_then(|(nodes, _, _)| nodes.get(index as usize).cloned()),
             exit_code: exit_code.map(|code| u8::try_from(code).unwrap_or(u8::MAX)),
             started: start.map(|(_, at, _)| time::moment(*at)),
             ended: ended.filter(|_| matches!(state, GroupState::Ended(_))).map(time::moment),
             reason: is_memory.then(|| "OUT_OF_MEMORY".to_owned()),
-            ..TaskStatus::new(TaskId::new(role, index), word, attempt)
+            ..TaskStatus::new(task, word, attempt)
         }
-        .judged(if is_memory { Some("OUT_OF_MEMORY") } else { word_of(state) }, vec![])
+        .judged(if is_memory { Some("OUT_OF_MEMORY") } else { word_of(state) }, lines)
     };
     group.tasks().map(status).collect()
 }
 
-/// How a task of a step ended that failed: `srun` names those that did not succeed, the first one first, and stops the
-/// others.
-fn end_of_task(errors: &[TaskError], index: u32, code: Option<i32>) -> (TaskState, Option<i32>) {
-    let first = errors.iter().find(|error| error.code.is_some());
-    match errors.iter().find(|error| error.tasks.contains(&index)) {
-        Some(own) if own.code.is_none_or(|code| code > 128) && first != Some(own) => {
+/// How a task of a step ended that failed: `srun` names those that did not succeed, and stops the others. The first one that
+/// its last lines do not call a consequence is the cause.
+fn end_of_task(
+    files: &RunFiles,
+    group: &GroupRecord,
+    index: u32,
+    code: Option<i32>,
+) -> (TaskState, Option<i32>) {
+    let errors = files.errors.get(&group.name).map(Vec::as_slice).unwrap_or_default();
+    let is_consequence = |index: u32, code: i32| {
+        let role = group.roles.first().map_or("", |(role, _)| role);
+        let lines = files.last_lines.get(&TaskId::new(role, index).to_string());
+        let code = u8::try_from(code).unwrap_or(u8::MAX);
+        lines.is_some_and(|lines| verdict::is_consequence(lines, code))
+    };
+    let ended = || errors.iter().filter_map(|error| Some((error, error.code?)));
+    let all = || ended().flat_map(|(error, code)| error.tasks.iter().map(move |task| (*task, code)));
+    let first =
+        all().find(|(task, code)| *code != STOPPED && !is_consequence(*task, *code)).or_else(|| all().next());
+    match (errors.iter().find(|error| error.tasks.contains(&index)), first) {
+        (Some(own), Some((first, _)))
+            if first != index && own.code.is_none_or(|code| code > 128 || is_consequence(index, code)) =>
+        {
             (TaskState::Stopped, own.code)
         }
-        Some(own) => (TaskState::Failed, own.code.or(code)),
-        None if first.is_none() => (TaskState::Failed, code),
-        None => (TaskState::Stopped, None),
+        (Some(own), _) => (TaskState::Failed, own.code.or(code)),
+        (None, None) => (TaskState::Failed, code),
+        (None, Some(_)) => (TaskState::Stopped, None),
     }
 }
 
@@ -218,7 +237,7 @@ pub(crate) fn counts(tasks: &[TaskStatus]) -> TaskCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slurm::snapshot::parse;
+    use crate::slurm::snapshot::{TaskError, parse};
 
     fn files() -> RunFiles {
         let text = r#"x/job.json:{"version":1,"job":"x","plan":"p","user":"u","submitted":1,"grace":30,"groups":[{"name":"job","after":[],"roles":[["main",3]],"places":{}}]}
@@ -267,6 +286,36 @@ x/tasks/main-2:11 ended 1 1
             statuses(&files, &BTreeMap::new(), &[ended]).iter().map(|status| status.state.as_str()).collect();
         // The last one failed before.
         assert_eq!(states, ["stopped", "failed", "failed"]);
+    }
+
+    #[test]
+    fn tasks_that_slurm_alone_runs_are_judged_by_their_last_lines() {
+        let text = r#"x/job.json:{"version":1,"job":"x","plan":"p","user":"u","submitted":1,"grace":30,"groups":[{"name":"job","after":[],"roles":[["main",2]],"direct":true,"places":{}}]}
+x/out/job.log:srun: error: n1: task 1: Exited with exit code 86
+"#;
+        let mut files = parse(text).remove("x").unwrap();
+        let said = "jobc: preflight failed: disk: 1 GiB free in /x, 2 GiB wanted (main-1 on n1: the node is at fault)";
+        files.last_lines.insert("main-1".to_owned(), vec![said.to_owned()]);
+        let ended = || GroupState::Ended(GroupEnd::Failed { code: Some(86), word: None });
+        let tasks = statuses(&files, &BTreeMap::new(), &[ended()]);
+        let verdict = tasks[1].verdict.as_ref().unwrap();
+        assert_eq!((tasks[0].state, verdict.kind.as_str()), (TaskState::Stopped, "node"));
+        assert_eq!(verdict.evidence, ["exit 86", said]);
+        // The first one that Slurm names may have lost the other.
+        files
+            .errors
+            .get_mut("job")
+            .unwrap()
+            .insert(0, TaskError { tasks: vec![0], code: Some(1), is_memory: false });
+        files
+            .last_lines
+            .insert("main-0".to_owned(), vec!["ConnectionResetError: Connection reset by peer".to_owned()]);
+        let tasks = statuses(&files, &BTreeMap::new(), &[ended()]);
+        assert_eq!((tasks[0].state, tasks[1].state), (TaskState::Stopped, TaskState::Failed));
+        // A program may have this exit code of its own.
+        files.last_lines.clear();
+        let tasks = statuses(&files, &BTreeMap::new(), &[ended()]);
+        assert_eq!(tasks[1].verdict.as_ref().unwrap().kind.as_str(), "user error");
     }
 
     #[test]

@@ -162,7 +162,7 @@ impl Lifecycle {
                 exit_code: Some(exit.code()),
                 signal: exit.signal().map(exit_text::signal_name),
                 reason: task.reason.clone(),
-                word: None,
+                word: task.reason.clone(),
                 oom_kills: seen.oom_kills,
                 cut,
                 fault: seen.fault,

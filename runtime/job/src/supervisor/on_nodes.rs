@@ -37,6 +37,7 @@ use crate::spent::Spent;
 use crate::submission::Submission;
 use jobc_container::state::store::Store;
 use jobc_place::exit_code;
+use jobc_place::state::JobState;
 use jobc_place::time::Time;
 use jobc_place::verdict::Judgment;
 use jobc_sys::error::{Error, Kind, Result, file_error};
@@ -81,6 +82,11 @@ fn supervise(plan: &Path, run: &Path) -> Result<u8> {
     let end = supervisor.journal.record.end.as_ref();
     if let Some(end) = end.filter(|end| end.exit_code != exit_code::SUCCEEDED) {
         eprintln!("jobc: {}", end.explanation);
+        if supervisor.journal.record.state == JobState::TimedOut
+            && let Some(run) = &supervisor.run
+        {
+            run.note(&format!("limit {}", end.cause(JobState::TimedOut)));
+        }
     }
     let _ = std::fs::remove_dir_all(&bundles);
     let code = result.as_ref().map_or(exit_code::NOT_STARTED, |&code| supervisor.code_for_slurm(code));

@@ -123,7 +123,7 @@ impl TaskSpawner for StepSpawner {
             frames: Frames::default(),
             reports: Vec::new(),
             exit: None,
-            is_out_of_memory: false,
+            note: None,
             used: None,
         };
         Ok(PendingTask {
@@ -184,8 +184,8 @@ struct StepProcess {
     reports: Vec<TaskReport>,
     /// How the program ended, by the agent.
     exit: Option<Exit>,
-    /// Slurm says that it used more memory than it may.
-    is_out_of_memory: bool,
+    /// What Slurm says of its end: that a node failed, or that its memory was used up.
+    note: Option<&'static str>,
     /// What its program has used on the node, by the agent.
     used: Option<EndedUsage>,
 }
@@ -211,9 +211,12 @@ impl StepProcess {
             .partition(|line| line.starts_with(b"srun: ") || line.starts_with(b"slurmstepd"));
         for line in of_slurm {
             let text = String::from_utf8_lossy(line);
-            self.is_out_of_memory |= text.contains("oom_kill event")
-                || text.contains("oom-kill event")
-                || text.contains("Out Of Memory");
+            let says = |known: &str| text.contains(known);
+            if ["oom_kill event", "oom-kill event", "Out Of Memory"].into_iter().any(says) {
+                self.note = Some("out of memory: the limit of the step");
+            } else if says("Node failure on ") {
+                self.note.get_or_insert("NODE_FAIL");
+            }
             eprint!("{text}");
         }
         own.concat()
@@ -305,7 +308,7 @@ impl TaskProcess for StepProcess {
     }
 
     fn end_note(&self) -> Option<String> {
-        self.is_out_of_memory.then(|| "out of memory: the limit of the step".to_owned())
+        self.note.map(str::to_owned)
     }
 
     fn reap(mut self: Box<Self>) -> Result<(Exit, Option<Box<Container>>)> {
