@@ -1,5 +1,6 @@
 //! `jobc plan`: prints the resolved plan: a summary for people, or all of it with all defaults.
 
+mod acts;
 mod header;
 mod summary;
 

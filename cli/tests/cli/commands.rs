@@ -385,10 +385,52 @@ fn a_plan_shows_gpu_hours_and_cost() {
         "timeout: 12h\nbudget: {gpu_hours: 50, energy: 10kWh}\n",
         &[
             "gpu hours  at most 50 by the budget, 96 by the time limits\n",
-            "energy     at most 10kWh by the budget\n",
+            "budget     ends the job at 50 GPU-hours or 10kWh\n",
         ],
     );
-    of("budget: {cost: 100}\n", &["cost       at most 100.00 EUR by the budget, 20.00 EUR in an hour\n"]);
+    of(
+        "budget: {cost: 100}\n",
+        &[
+            "budget     ends the job at 100 EUR\n",
+            "cost       at most 100.00 EUR by the budget, 20.00 EUR in an hour\n",
+        ],
+    );
+}
+
+#[test]
+fn a_plan_shows_what_acts_on_the_job() {
+    let directory = Directory::with_job(
+        "version: 1
+name: x
+image: host
+secrets: {slack: {env: SLACK}}
+outputs: {saved: {source: ./saved, mount: /saved}}
+preflight: [gpus, {disk: 100GiB}, {run: ./check.sh}]
+stall: {after: 10m, action: restart}
+idle: {gpu: 5, after: 1h, action: stop}
+preemption: {grace: 2m, exit_codes: [85], checkpoint: saved}
+notify:
+  - {on: [failed, stalled], webhook: slack}
+  - {on: [succeeded], run: 'logger \"$JOBC_NOTICE\"'}
+roles:
+  train:
+    run: 'true'
+    resources: {gpu: 1, memory: 64GiB}
+    retry: {max: 2, on: [out of memory, node], memory: 1.5, max_memory: 128GiB}
+  eval: {run: 'true', retry: {max: 1, on_exit_codes: [3]}, stall: {after: 1m}}
+",
+    );
+    let summary = directory.jobc(&["plan"]).exits(0).out;
+    for line in [
+        "preflight   gpus, disk 100GiB, `./check.sh` in train; disk 100GiB, `./check.sh` in eval",
+        "retry       the task 2 times, on out of memory, node, with up to 128GiB of memory in train; the task once, on exit code 3 in eval",
+        "stall       restart after 10m in train; report after 1m in eval",
+        "idle        stop after 1h with GPUs below 5%",
+        "preemption  SIGTERM, 2m to leave, resumed on exit code 85, from saved",
+        "notify      failed, stalled: webhook slack; succeeded: `logger \"$JOBC_NOTICE\"`",
+    ] {
+        assert!(summary.contains(&format!("{line}\n")), "{line}: {summary}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use jobc_schema::plan::{CODE, EnvPlan, Estimate, GangPlan, GpuAmount, JobPlan, RolePlan, VolumeKind};
 use jobc_schema::{Bytes, Decimal};
 
+use super::acts::acts;
 use crate::plan_text::{command, cpus, image, source, text};
 use crate::report;
 use crate::table::Table;
@@ -70,6 +71,7 @@ fn facts(job: &JobPlan) -> String {
     if let Some(seconds) = job.timeout_seconds {
         facts.push(("timeout", jobc_schema::Seconds(seconds).to_string()));
     }
+    facts.extend(acts(job));
     facts.extend(bounds(job));
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
     facts.iter().map(|(name, text)| format!("{name:width$}  {text}\n")).collect()
@@ -99,9 +101,6 @@ fn bounds(job: &JobPlan) -> Vec<(&'static str, String)> {
         let money = |micros: u64| format!("{} {}", Decimal(micros).rounded(), prices.currency);
         let energy = if prices.energy.is_some() { "; energy comes on top" } else { "" };
         facts.push(("cost", text(estimate, budget.cost.map(|cost| cost.0), &money) + energy));
-    }
-    if let Some(energy) = budget.energy {
-        facts.push(("energy", format!("at most {energy} by the budget")));
     }
     facts
 }
@@ -235,7 +234,7 @@ fn environment(job: &JobPlan) -> Vec<String> {
 }
 
 /// Several names, cut off if there are many.
-fn some(names: &[String]) -> String {
+pub(super) fn some(names: &[String]) -> String {
     match names.len().checked_sub(MAX_NAMES).filter(|more| *more > 0) {
         Some(more) => format!("{}, and {more} more", names[..MAX_NAMES].join(", ")),
         None => names.join(", "),
