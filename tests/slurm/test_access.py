@@ -156,6 +156,29 @@ def test_top_shows_what_each_task_uses(slurm):
     assert place.jobc("top", handle, "--no-stream", code=None).returncode != 0, "a job that was removed is measured"
 
 
+NVIDIA_SMI = """\
+#!/bin/sh
+[ "$1 $2" = "--query-gpu=index,uuid,utilization.gpu,memory.used --format=csv,noheader,nounits" ] || exit 1
+for card in 0 1 2 3 4 5 6 7; do echo "$card, GPU-$card, $((90 + card)), $card"; done
+"""
+
+
+def test_top_shows_the_gpus_of_each_task(slurm):
+    """As `nvidia-smi` of the node does; those that Slurm gave to the task."""
+    (slurm.place / "bin/nvidia-smi").write_text(NVIDIA_SMI)
+    (slurm.place / "bin/nvidia-smi").chmod(0o755)
+    job = one("cards", "echo up $SLURM_STEP_GPUS; exec sleep 300").replace("memory: 64MiB", "memory: 64MiB, gpu: 2")
+    place = Place(slurm, "cards", job, SETTINGS)
+    handle = place.submit()
+    until(lambda: "up" in place.jobc("logs", handle))
+    numbers = [int(number) for number in re.search(r"up (\S+)", place.jobc("logs", handle))[1].split(",")]
+    [task] = json.loads("[" + ",".join(place.jobc("top", handle, "--no-stream", "--format", "json", PATH=f"{slurm.place}/bin:{os.environ['PATH']}").splitlines()) + "]")
+    cards = [(gpu["gpu"], gpu["utilization"], gpu["memory"]) for gpu in task.get("gpu", [])]
+    assert len(numbers) == 2 and cards == [(f"GPU-{number}", 90 + number, number << 20) for number in numbers], (numbers, task)
+    (slurm.place / "bin/nvidia-smi").unlink()
+    place.jobc("rm", "--force", handle)
+
+
 SECRETS = "secrets: {token: {env: TOKEN}}"
 TOKEN = "    env: {TOKEN: '${{ secrets.token }}'}\n"
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use jobc_sys::pid_namespace;
@@ -63,21 +64,53 @@ pub(crate) fn inside(pid: u32) -> u32 {
         .unwrap_or(pid)
 }
 
-/// Measures tasks with their processes: lines `TASK CPU MEMORY LIMIT`, with thousandths of a processor, bytes, and bytes or
-/// nothing. It is the cgroup of a task's step where Slurm has one, otherwise the sum over its processes.
+/// Measures tasks with their processes: lines `TASK CPU MEMORY LIMIT GPU...`, with thousandths of a processor, bytes, bytes
+/// or `-`, and `UUID,PERCENT,BYTES` for each GPU. It is the cgroup of a task's step where Slurm has one, otherwise the sum
+/// over its processes.
 pub(crate) fn measure(tasks: &[(&str, u32)]) -> Vec<String> {
     let before: BTreeMap<&str, (Instant, Sample)> =
         tasks.iter().filter_map(|(task, pid)| Some((*task, (Instant::now(), Sample::of(*pid)?)))).collect();
+    let has_gpus = tasks.iter().any(|(_, pid)| !numbers_of(&pid.to_string()).is_empty());
+    let cards = if has_gpus { cards() } else { BTreeMap::new() };
     std::thread::sleep(INTERVAL);
     let line = |(task, pid): &(&str, u32)| {
         let (since, first) = before.get(task)?;
         let now = Sample::of(*pid)?;
         let elapsed = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX).max(1);
         let cpu = now.micros.saturating_sub(first.micros) * 1000 / elapsed;
-        let limit = now.limit.map(|limit| limit.to_string()).unwrap_or_default();
-        Some(format!("{task} {cpu} {} {limit}", now.memory))
+        let limit = now.limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
+        let gpus = numbers_of(&pid.to_string());
+        let gpus = gpus.iter().filter_map(|number| cards.get(number)).fold(String::new(), |all, gpu| all + " " + gpu);
+        Some(format!("{task} {cpu} {} {limit}{gpus}", now.memory))
     };
     tasks.iter().filter_map(line).collect()
+}
+
+/// The GPUs of the step of a process, by their numbers on the node.
+fn numbers_of(pid: &str) -> Vec<String> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let value = environment.split(|byte| *byte == 0).find_map(|pair| pair.strip_prefix(b"SLURM_STEP_GPUS="));
+    let text = String::from_utf8_lossy(value.unwrap_or_default()).into_owned();
+    text.split(',').filter(|number| !number.is_empty()).map(str::to_owned).collect()
+}
+
+/// The use of each GPU that `nvidia-smi` shows in this step, by its number on the node: that of the whole card.
+fn cards() -> BTreeMap<String, String> {
+    // It does not end on a node whose driver hangs.
+    let query = ["5", "nvidia-smi", "--query-gpu=index,uuid,utilization.gpu,memory.used", "--format=csv,noheader,nounits"];
+    let shown = Command::new("timeout").args(query).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let text = shown.map(|shown| String::from_utf8_lossy(&shown.stdout).into_owned()).unwrap_or_default();
+    let rows: Vec<Vec<&str>> =
+        text.lines().map(|line| line.split(',').map(str::trim).collect()).filter(|row: &Vec<_>| row.len() == 4).collect();
+    // Where Slurm hides the others, those of this step are numbered from 0.
+    let own = numbers_of("self");
+    let is_own = rows.len() == own.len();
+    let number = |position: usize, row: &[&str]| if is_own { own[position].clone() } else { row[0].to_owned() };
+    let bytes = |mebibytes: &str| {
+        mebibytes.parse::<u64>().map_or_else(|_| "-".to_owned(), |count| (count << 20).to_string())
+    };
+    let card = |row: &[&str]| format!("{},{},{}", row[1], row[2].replace(' ', ""), bytes(row[3]));
+    rows.iter().enumerate().map(|(position, row)| (number(position, row), card(row))).collect()
 }
 
 /// What a task has used.

@@ -8,6 +8,7 @@ use super::login::Measure;
 use super::state::Run;
 use super::time;
 use jobc_place::time::Time;
+use jobc_place::usage::GpuUse;
 
 use crate::place::{TaskState, TaskUsage};
 
@@ -33,14 +34,24 @@ pub(crate) fn of_run(access: &Access, run: &Run) -> Result<Vec<TaskUsage>> {
     Ok(found)
 }
 
-/// Reads a line `TASK CPU MEMORY [LIMIT]`.
+/// Reads a line `TASK CPU MEMORY LIMIT GPU...`.
 fn read(line: &str, now: Time) -> Option<TaskUsage> {
     let mut words = line.split_whitespace();
     let task = words.next()?.parse().ok()?;
+    let gpu = |word: &str| {
+        let mut parts = word.split(',');
+        Some(GpuUse {
+            gpu: parts.next()?.to_owned(),
+            utilization: parts.next()?.parse().ok(),
+            memory: parts.next()?.parse().ok(),
+            ..GpuUse::default()
+        })
+    };
     Some(TaskUsage {
         cpu_millis: Some(words.next()?.parse().ok()?),
         memory: Some(words.next()?.parse().ok()?),
         memory_limit: words.next().and_then(|limit| limit.parse().ok()),
+        gpu: words.filter_map(gpu).collect(),
         ..TaskUsage::new(now, task, 1, TaskState::Running)
     })
 }
@@ -59,6 +70,9 @@ mod tests {
             (Some(1990), Some(4096), Some(8192))
         );
         assert_eq!(read("train-0 1990 4096").unwrap().memory_limit, None);
+        let usage = read("train-0 1990 4096 - GPU-1,97,1073741824 GPU-2,[N/A],-").unwrap();
+        let gpus: Vec<_> = usage.gpu.iter().map(|gpu| (gpu.gpu.as_str(), gpu.utilization, gpu.memory)).collect();
+        assert_eq!(gpus, [("GPU-1", Some(97), Some(1 << 30)), ("GPU-2", None, None)]);
         assert!(read("srun: error: x").is_none());
     }
 }
