@@ -12,6 +12,7 @@ pub mod clusters;
 pub mod compile;
 pub mod difference;
 pub mod disk;
+pub mod leaves;
 pub mod page;
 pub mod sections;
 

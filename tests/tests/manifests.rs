@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::diagnostic::render::{Format as Rendered, TextStyle, render};
 use jobc_compiler::diagnostic::{Severity, Sink};
-use jobc_compiler::document::{Node, Value};
+use jobc_compiler::document::Node;
 use jobc_compiler::format::format;
 use jobc_compiler::import::Account;
 use jobc_compiler::import::Selection;
@@ -20,6 +20,7 @@ use jobc_compiler::source::{Source, Sources, Span};
 use jobc_tests::clusters::{ClusterCase, manifests};
 use jobc_tests::compile::{Arguments, Case, Compilation, compile_with};
 use jobc_tests::disk::DiskFiles;
+use jobc_tests::leaves::Leaves;
 use jobc_tests::sections::section;
 use jobc_tests::{entries, examples, job_file, workspace};
 use serde_json::{Value as Json, json};
@@ -132,9 +133,11 @@ fn no_leaf_vanishes() {
                 counted += 1;
                 continue;
             }
-            let mut missing = Vec::new();
-            leaves(&object, false, &rows, &mut counted, &mut missing);
-            let lines: Vec<String> = missing
+            let mut leaves = Leaves::default();
+            leaves.count(&object, false, &rows);
+            counted += leaves.counted;
+            let lines: Vec<String> = leaves
+                .missing
                 .iter()
                 .map(|span| {
                     format!("{}: {}", sources.get(id).line_column(span.start).line, sources.slice(*span))
@@ -151,29 +154,6 @@ fn objects_beside(object: &Node) -> bool {
     let kind = object.get("kind").and_then(Node::as_str).unwrap_or_default();
     !(kind.ends_with("Job")
         || ["Pod", "JobSet", "LeaderWorkerSet", "Deployment", "StatefulSet"].contains(&kind))
-}
-
-/// Counts the leaves below a node, and collects those without a row.
-fn leaves(node: &Node, has_row: bool, rows: &BTreeSet<Span>, counted: &mut usize, missing: &mut Vec<Span>) {
-    match &node.value {
-        Value::Mapping(entries) if !entries.is_empty() => {
-            for entry in entries {
-                let has_row = has_row || rows.contains(&entry.key_span) || rows.contains(&entry.value.span);
-                leaves(&entry.value, has_row, rows, counted, missing);
-            }
-        }
-        Value::Sequence(items) if !items.is_empty() => {
-            for item in items {
-                leaves(item, has_row || rows.contains(&item.span), rows, counted, missing);
-            }
-        }
-        _ => {
-            *counted += 1;
-            if !has_row {
-                missing.push(node.span);
-            }
-        }
-    }
 }
 
 fn corpus() -> Vec<Utf8PathBuf> {

@@ -21,10 +21,11 @@ use crate::suggest;
 
 use super::container::select_mounts;
 use super::draft::Draft;
+use super::keyed::only;
 use super::nodes::string;
 use super::read::{Read, comment_lines};
 use super::selection::Selection;
-use super::values::texts;
+use super::values::{is_empty, text_at, texts};
 use load::Loader;
 use names::Names;
 use project::Project;
@@ -156,6 +157,31 @@ fn chosen<'s>(
     chosen.into_iter().map(|service| (service, service.value.entries())).collect()
 }
 
+/// Keys of a secret or a configuration.
+const FILES: [&str; 8] =
+    ["content", "driver", "driver_opts", "environment", "external", "file", "labels", "name"];
+
+/// Named volumes: each is a directory beside the job file, also one that a driver makes or that is there before.
+fn volumes(entry: &Entry, draft: &mut Draft<'_>) {
+    draft.note(entry.key_span, "a named volume is a directory beside the job file");
+    for volume in entry.value.entries() {
+        only(&volume.value, &["driver", "driver_opts", "external", "labels", "name"], "a volume", draft);
+        let is = |key: &str| {
+            volume.value.get(key).is_some_and(|value| !is_empty(value) && value.to_json() != false)
+        };
+        if is("driver_opts")
+            || is("external")
+            || text_at(&volume.value, "driver").is_some_and(|driver| driver != "local")
+        {
+            draft.changed(
+                volume.key_span,
+                format!("the volume `{}` of the engine is a directory beside the job file", volume.key),
+                "write where its files are as `source`: a path, or `nfs://SERVER/PATH`",
+            );
+        }
+    }
+}
+
 /// Accounts for the keys beside `services`.
 fn top_level(root: &Node, draft: &mut Draft<'_>) {
     for entry in root.entries() {
@@ -164,8 +190,13 @@ fn top_level(root: &Node, draft: &mut Draft<'_>) {
             "name" => draft.account.field(entry.key_span, "name"),
             "version" => draft.note(entry.key_span, "Compose itself ignores it"),
             "networks" => draft.note(entry.key_span, "a job has one network for all its roles"),
-            "volumes" => draft.note(entry.key_span, "a named volume is a directory beside the job file"),
-            "secrets" | "configs" => draft.note(entry.key_span, "read where services name them"),
+            "volumes" => volumes(entry, draft),
+            "secrets" | "configs" => {
+                draft.note(entry.key_span, "read where services name them");
+                for file in entry.value.entries() {
+                    only(&file.value, &FILES, &format!("`{}`", entry.key), draft);
+                }
+            }
             "models" => draft.refuse(
                 entry.key_span,
                 "models that Docker runs",

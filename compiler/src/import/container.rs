@@ -254,9 +254,11 @@ pub(super) fn param(draft: &mut Draft<'_>, name: &str, default: Option<&str>, pa
 /// Whether the name of a variable is that of a secret.
 pub(super) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "ACCESS_KEY", "CREDENTIAL"]
-        .iter()
-        .any(|word| name.contains(word))
+    let is_token = name.split('_').any(|word| word.ends_with("TOKEN"));
+    is_token
+        || ["SECRET", "PASSWORD", "PASSWD", "API_KEY", "ACCESS_KEY", "CREDENTIAL"]
+            .iter()
+            .any(|word| name.contains(word))
 }
 
 /// A readiness check by a command of the shell.

@@ -270,15 +270,16 @@ fn run_arguments(words: &[(String, crate::source::Span)], role: &mut Role<'_, '_
         let (name, given) =
             word.split_once('=').map_or((word.as_str(), None), |(name, value)| (name, Some(value)));
         let is_known = ["--gpus", "--shm-size", "--memory", "-m", "--cpus"].contains(&name);
-        let value = match given {
-            Some(value) => value.to_owned(),
-            None if is_known => words.next().map(|(value, _)| value.clone()).unwrap_or_default(),
-            None => {
-                let value =
-                    words.next_if(|(value, _)| !value.starts_with('-')).map(|(value, _)| value.clone());
-                value.unwrap_or_default()
-            }
-        };
+        let value = given.map_or_else(
+            || {
+                let value = words.next_if(|(value, _)| is_known || !value.starts_with('-'));
+                if let Some((_, at)) = value {
+                    role.draft.note(*at, "the value of the option before it");
+                }
+                value.map(|(value, _)| value.clone()).unwrap_or_default()
+            },
+            str::to_owned,
+        );
         match name {
             "--gpus" => container::gpus(role, &value, *at),
             "--shm-size" => container::limit(role, "shm", &value, *at),

@@ -22,6 +22,16 @@ pub(super) fn name_job(root: &Node, first: Span, default: &str, draft: &mut Draf
     draft.set(&["name"], first, string(first, name.unwrap_or(default.to_owned())));
 }
 
+/// Reports keys of a map that are none of these. `what` says whose keys they are.
+pub(super) fn only(node: &Node, keys: &[&'static str], what: &str, draft: &mut Draft<'_>) {
+    for entry in node.entries() {
+        if !keys.contains(&entry.key.as_str()) && !entry.key.starts_with("x-") {
+            let near = suggest::nearest(&entry.key, keys.iter().copied());
+            draft.unknown(entry.key_span, format!("unknown key `{}` of {what}", entry.key), near);
+        }
+    }
+}
+
 /// Accounts for each key of a map; `field` takes those that become something. `what` says whose keys they are.
 pub(super) fn each(
     entries: &[Entry],

@@ -29,6 +29,8 @@ mod tables;
 mod train;
 mod volumes;
 
+use std::collections::BTreeSet;
+
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
 use crate::openpai::{MAX_JOB_NAME, converted};
@@ -121,10 +123,31 @@ fn read_kinds(
         comments.retain(|at, _| !(line(merged.start)..line(merged.end) + 1).contains(&(at + 1)));
     }
     objects.finish(&mut draft);
+    if draft.sink.error_count() == errors {
+        let rows: BTreeSet<Span> = draft.account.rows().iter().map(|row| row.span).collect();
+        unread(object, &rows, &mut draft);
+    }
     let has_errors = draft.sink.error_count() > errors;
     let comments = vec![(document.root.span.source, comments)];
     let (document, targets, account) = draft.finish();
     Read { document: (!has_errors).then_some(document), targets, account, comments }
+}
+
+/// Reports the fields that no reader has taken: those of maps whose fields no table has.
+fn unread(node: &Node, rows: &BTreeSet<Span>, draft: &mut Draft<'_>) {
+    for item in node.items().iter().filter(|item| !rows.contains(&item.span)) {
+        unread(item, rows, draft);
+    }
+    for entry in node.entries() {
+        let (part, value) = (entry.key_span, &entry.value);
+        if rows.contains(&part) || rows.contains(&value.span) {
+            continue;
+        }
+        if value.entries().is_empty() && value.items().is_empty() {
+            draft.invalid(part, format!("unknown field `{}`", entry.key), "");
+        }
+        unread(value, rows, draft);
+    }
 }
 
 /// The names of the jobs of a manifest, if it has several.

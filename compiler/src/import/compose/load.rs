@@ -253,6 +253,7 @@ impl<'l, 'd> Loader<'l, 'd> {
         seen: &mut Vec<String>,
     ) -> Vec<Entry> {
         let part = extends.key_span;
+        super::super::keyed::only(&extends.value, &["file", "service"], "`extends`", self.draft);
         let name = scalar(&extends.value).or_else(|| text_at(&extends.value, "service")).unwrap_or_default();
         let file = text_at(&extends.value, "file").map(|file| self.variables.expanded(&file));
         let name = self.variables.expanded(&name);

@@ -13,12 +13,17 @@ use crate::suggest;
 use super::super::container::{self, Role};
 use super::super::draft::Draft;
 use super::super::env_file;
+use super::super::keyed::only;
 use super::super::nodes::{number, sequence, string};
 use super::super::options::Becomes;
 use super::super::values::{is_empty, pairs, scalar, text_at, texts};
 use super::super::words::{Piece, split_plain};
 use super::keys::KEYS;
 use super::project::Project;
+
+/// Keys of a check.
+const HEALTH: [&str; 7] =
+    ["disable", "interval", "retries", "start_interval", "start_period", "test", "timeout"];
 
 /// A service that is being read.
 pub(super) struct Service<'r, 'd, 's> {
@@ -214,6 +219,7 @@ impl Service<'_, '_, '_> {
             }
             "ulimits" => {
                 for limit in node.entries() {
+                    only(&limit.value, &["hard", "soft"], "a limit", self.role.draft);
                     let limits = scalar(&limit.value).unwrap_or_else(|| {
                         let of = |key: &str| text_at(&limit.value, key).unwrap_or_default();
                         format!("{}:{}", of("soft"), of("hard"))
@@ -327,6 +333,9 @@ impl Service<'_, '_, '_> {
 
     fn needs(&mut self, node: &Node, part: Span) {
         let named = |name: &str| converted(name, MAX_ROLE_NAME, true).unwrap_or_default();
+        for entry in node.entries() {
+            only(&entry.value, &["condition", "required", "restart"], "`depends_on`", self.role.draft);
+        }
         let items = match &node.value {
             Value::Mapping(entries) => entries
                 .iter()
@@ -366,6 +375,7 @@ impl Service<'_, '_, '_> {
     }
 
     fn health(&mut self, node: &Node, part: Span) {
+        only(node, &HEALTH, "`healthcheck`", self.role.draft);
         let is_off = node.get("disable").is_some_and(|off| off.to_json() == true);
         let test = node.get("test");
         let words: Vec<(String, Span)> = test.map(texts).unwrap_or_default();

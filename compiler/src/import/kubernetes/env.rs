@@ -7,6 +7,7 @@ use crate::openpai::converted;
 use crate::source::Span;
 
 use super::super::container::variable;
+use super::super::keyed::only;
 use super::super::nodes::string;
 use super::super::values::{text_at, text_in};
 use super::context::{Known, Use, expanded};
@@ -131,6 +132,12 @@ fn from(pod: &mut Pod<'_, '_, '_>, name: &str, item: &Node, source: &Node, part:
     let Some(entry) = source.entries().first() else {
         return pod.role.draft.invalid(part, format!("`valueFrom` of `{name}` is empty"), "");
     };
+    let keys: &[&str] = match entry.key.as_str() {
+        "fieldRef" => &["apiVersion", "fieldPath"],
+        "resourceFieldRef" => &["containerName", "divisor", "resource"],
+        _ => &["key", "name", "optional"],
+    };
+    only(&entry.value, keys, &format!("`{}`", entry.key), pod.role.draft);
     let of = |key: &str| text_at(&entry.value, key).unwrap_or_default();
     let is_optional = is_optional(Some(&entry.value));
     match entry.key.as_str() {

@@ -6,6 +6,7 @@ use crate::document::Node;
 use crate::source::Span;
 
 use super::super::amounts::duration;
+use super::super::keyed::only;
 use super::super::nodes::{json, sequence, string};
 use super::super::values::{scalar, text_at, text_in, texts};
 use super::env::label;
@@ -78,16 +79,30 @@ pub(super) fn probe(pod: &mut Pod<'_, '_, '_>, container: &Node, name: &str, nod
         let seconds = number_of(&entry.value);
         match entry.key.as_str() {
             "exec" => {
+                only(&entry.value, &["command"], "`exec`", pod.role.draft);
                 let words = entry.value.get("command").map(texts).unwrap_or_default();
                 let words = words.into_iter().map(|(word, span)| string(span, word)).collect();
                 pod.role.field(&["ready", "exec"], at, sequence(entry.value.span, words));
             }
             "tcpSocket" => {
+                only(&entry.value, &["host", "port"], "`tcpSocket`", pod.role.draft);
                 if let Some(port) = port(pod, container, &entry.value, at) {
                     pod.role.field(&["ready", "port"], at, string(at, port));
                 }
             }
             "httpGet" => {
+                let keys = ["host", "httpHeaders", "path", "port", "scheme"];
+                only(&entry.value, &keys, "`httpGet`", pod.role.draft);
+                for other in
+                    entry.value.entries().iter().filter(|other| keys[..2].contains(&other.key.as_str()))
+                {
+                    let message = format!("`{}` of the check has no counterpart", other.key);
+                    pod.role.draft.changed(other.key_span, message, "write `ready: {exec: [curl, …]}`");
+                }
+                if text_at(&entry.value, "scheme").is_some_and(|scheme| scheme == "HTTPS") {
+                    let message = "the check asks by HTTP, not HTTPS";
+                    pod.role.draft.changed(at, message, "write `ready: {exec: [curl, -k, …]}`, or `port`");
+                }
                 if let Some(port) = port(pod, container, &entry.value, at) {
                     let mut rules = json!({ "port": port });
                     if let Some(path) = text_at(&entry.value, "path").filter(|path| path != "/") {

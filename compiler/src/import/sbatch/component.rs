@@ -137,6 +137,12 @@ fn shape(
             "nodes" | "ntasks" | "ntasks-per-node" => {
                 draft.account.field(option.span, "roles.main.instances");
             }
+            "cpus-per-task" if counted.len() == 1 => {
+                draft.account.field(option.span, "roles.main.resources.cpu");
+            }
+            "gpus-per-task" | "gpus-per-node" if counted.len() == 1 => {
+                draft.account.field(option.span, "roles.main.resources.gpu");
+            }
             "het-group" => draft.account.field(option.span, "roles"),
             "container-image" | "container-mounts" | "container-workdir" | "image" => {}
             "mpi" if is_mpi => draft.changed(

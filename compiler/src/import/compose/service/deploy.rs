@@ -44,6 +44,7 @@ fn read(service: &mut Service<'_, '_, '_>, node: &Node) {
 }
 
 fn resources(service: &mut Service<'_, '_, '_>, node: &Node) {
+    super::super::super::keyed::only(node, &["limits", "reservations"], "`resources`", service.role.draft);
     for group in node.entries() {
         for entry in group.value.entries() {
             let part = entry.key_span;
