@@ -114,11 +114,12 @@ fn all_with_sweeps(jobs: &Jobs) -> Result<Vec<RunningJobs>> {
     let mut found: Vec<RunningJobs> = Vec::new();
     let mut by_sweep: Vec<(JobId, Vec<JobState>)> = Vec::new();
     for job in all_running(jobs)? {
-        let (id, record) = (or_sweep(jobs, &job), &job.1);
+        let record = &job.1;
         if let Some((_, states)) = by_sweep.iter_mut().find(|(id, _)| Some(id) == record.sweep.as_ref()) {
             states.push(record.state);
             continue;
         }
+        let id = or_sweep(jobs, &job);
         if id != job.0.id {
             by_sweep.push((id.clone(), vec![record.state]));
         }
