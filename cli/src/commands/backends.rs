@@ -131,10 +131,7 @@ pub(super) fn plans(job: &Value, ask: &Selection) -> Result<Vec<JobPlan>, (Sourc
             let text = json!({"version": 1, "targets": minimal_job::plain()}).to_string();
             (Some(Source::new("targets.json", text)), vec![])
         }
-        Selection::Equipped => {
-            let text = json!({"version": 1, "targets": minimal_job::equipped()}).to_string();
-            (Some(Source::new("targets.json", text)), vec![])
-        }
+        Selection::Equipped => (Some(Source::new("targets.yaml", minimal_job::EQUIPPED)), vec![]),
         Selection::Named(targets, name) => (targets.clone(), vec![name.clone()]),
     };
     let targets = targets.map(|source| sources.add(source));

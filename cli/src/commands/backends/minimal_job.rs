@@ -7,11 +7,6 @@ use jobc_compiler::built_in_targets::built_in_targets;
 use jobc_compiler::why::lines::Lines;
 use serde_json::{Value, json};
 
-/// The name of the data of such a job; targets that provide it name it.
-pub(super) const DATA: &str = "d";
-/// The name of the role that requests it.
-pub(super) const ROLE: &str = "a";
-
 /// What requests each capability, by the words of [`Capability::TABLE`].
 static REQUESTS: LazyLock<Value> = LazyLock::new(|| {
     let lines = Lines::new("minimal_jobs.yaml", include_str!("minimal_jobs.yaml"));
@@ -25,9 +20,9 @@ pub(super) fn job(capability: Capability) -> Value {
         "version": 1,
         "name": "example",
         "image": "busybox:1.36",
-        "roles": {ROLE: role, "b": role},
+        "roles": {"a": role, "b": role},
     });
-    job["roles"][ROLE]["instances"] = json!(2);
+    job["roles"]["a"]["instances"] = json!(2);
     for (_, words) in Capability::TABLE.iter().filter(|(known, _)| *known == capability) {
         merge(&mut job, REQUESTS[words].clone());
     }
@@ -59,52 +54,8 @@ pub(super) fn plain() -> Value {
     targets
 }
 
-/// Targets with settings that a plain target lacks, each with the backend that uses them.
-pub(super) fn equipped() -> Value {
-    let kubernetes = |settings: Value| json!({"backends": ["kubernetes"], "registry": "example.com/team", "kubernetes": settings});
-    let slurm = |mut settings: Value| {
-        let more = json!({
-            "exclusive": true,
-            "images": "/images",
-            "storage": {DATA: "/data"},
-            "gpu_features": {"A100-80GB": "a100"},
-            "gpu_types": {"1g.10gb": "1g.10gb"},
-        });
-        merge(&mut settings, more);
-        json!({
-            "backends": ["slurm"],
-            "gpus": {"driver": "570.0", "cards": [{"model": "A100-80GB", "count": 8}]},
-            "slurm": settings,
-        })
-    };
-    let provider = |name: &str| kubernetes(json!({"gpu": {"provider": name}}));
-    json!({
-        "local": {"backends": ["dockerfile", "oci", "cgroup"], "registry": "example.com/team"},
-        "host": {"backends": ["oci"], "gpus": {"cards": [{"model": "A100-80GB", "count": 8}]}},
-        "cluster": kubernetes(json!({
-            "queue": {"kueue": "q"}, "storage": {DATA: {"pvc": "d"}}, "rdma": "rdma/hca",
-            "devices": {"/dev/fuse": "github.com/fuse"}
-        })),
-        "hami": provider("hami"),
-        "mig": provider("nvidia-mig-mixed"),
-        "amd": provider("amd"),
-        "intel": provider("intel"),
-        "gaudi": provider("gaudi"),
-        "ascend": provider("ascend"),
-        "cambricon": provider("cambricon"),
-        "tpu": provider("tpu"),
-        "pai": {
-            "backends": ["openpai"],
-            "registry": "example.com/team",
-            "openpai": {
-                "storages": [{"name": "s", "provides": DATA}], "roles": {ROLE: {"sku_type": "V100"}}
-            },
-        },
-        "slurm": slurm(json!({"container": "none"})),
-        "pyxis": slurm(json!({"container": "pyxis"})),
-        "apptainer": slurm(json!({"container": "apptainer"})),
-    })
-}
+/// A targets file with settings that a plain target lacks.
+pub(super) const EQUIPPED: &str = include_str!("equipped_targets.yaml");
 
 #[cfg(test)]
 mod tests {
