@@ -70,9 +70,9 @@ def test_the_task_that_has_lost_its_network_is_named(all_jobs):
 def test_a_clock_that_is_set_ends_nothing(all_jobs, seconds):
     """Time limits, readiness and stalls go by a clock that cannot be set."""
     needs.tool("cc")
-    ahead, library = all_jobs.directory / "ahead", all_jobs.directory / "clock.so"
+    ahead, library = all_jobs.directory / f"ahead{seconds}", all_jobs.directory / f"clock{seconds}.so"
     ahead.write_text("0")
-    source = all_jobs.directory / "clock.c"
+    source = all_jobs.directory / f"clock{seconds}.c"
     source.write_text(CLOCK)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
     name = f"clock-{seconds}".replace("--", "-")
