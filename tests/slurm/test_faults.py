@@ -101,8 +101,9 @@ def test_a_budget_ends_the_job(slurm):
     place, handle = submitted(slurm, "fault-budget", roles, budget={"gpu_hours": round(12 / 3600, 6)}, preemption={"exit_codes": [85]})
     detail, tasks = judged(place, handle, begin)
     assert "saved" in place.jobc("logs", handle), place.jobc("logs", handle)
-    assert detail["state"] == "timed-out" and "its budget is used up, 0.00" in json.dumps(detail), (detail, tasks)
-    wrote("used up budget", "main-0", tasks["main-0"].get("verdict", {"kind": "", "evidence": [detail["message"]]}))
+    assert detail["state"] == "timed-out" and "its budget is used up, 0.00" in detail["message"], detail
+    assert tasks["main-0"]["state"] == "stopped" and "verdict" not in tasks["main-0"], tasks
+    wrote("used up budget", "", {"kind": "timeout", "evidence": [detail["message"]]})
 
 
 @TOGETHER

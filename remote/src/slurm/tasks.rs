@@ -153,6 +153,7 @@ fn of_group(files: &RunFiles, group: &GroupRecord, state: &GroupState) -> Vec<Ta
     let attempts_of = |task: &TaskId| files.tasks.get(&task.to_string()).map(|events| attempts(events));
     let all = || group.tasks().map(|(role, index)| TaskId::new(role, index));
     // The node judges those that end by themselves: what it does not judge was ended because of one of them.
+    let has_limit = files.events.get(&group.name).is_some_and(|events| group::limit(events).is_some());
     let judged: Vec<u64> = all().filter_map(|task| judged_failure(&attempts_of(&task)?)).collect();
     for task in all() {
         let attempts = attempts_of(&task).unwrap_or_default();
@@ -165,7 +166,8 @@ fn of_group(files: &RunFiles, group: &GroupRecord, state: &GroupState) -> Vec<Ta
         let last = attempts.len() - 1;
         found.extend(attempts.iter().enumerate().map(|(position, attempt)| {
             let word = word_of(state).filter(|_| position == last && attempt.ended.is_none());
-            let is_cut = |(at, code)| code != 0 && judged.iter().any(|judged| *judged <= at + 1);
+            let is_cut =
+                |(at, code)| code != 0 && (has_limit || judged.iter().any(|judged| *judged <= at + 1));
             let is_cut = attempt.judged.is_none() && attempt.ended.is_some_and(is_cut);
             let (state, reason) = match state_of(attempt, position == last, state) {
                 (TaskState::Failed, _) if is_cut && position == last => (TaskState::Stopped, None),
