@@ -80,7 +80,10 @@ pub(crate) fn measure(tasks: &[(&str, u32)]) -> Vec<String> {
         let cpu = now.micros.saturating_sub(first.micros) * 1000 / elapsed;
         let limit = now.limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
         let gpus = numbers_of(&pid.to_string());
-        let gpus = gpus.iter().filter_map(|number| cards.get(number)).fold(String::new(), |all, gpu| all + " " + gpu);
+        let gpus = gpus
+            .iter()
+            .filter_map(|number| cards.get(number))
+            .fold(String::new(), |all, gpu| all + " " + gpu);
         Some(format!("{task} {cpu} {} {limit}{gpus}", now.memory))
     };
     tasks.iter().filter_map(line).collect()
@@ -97,15 +100,24 @@ fn numbers_of(pid: &str) -> Vec<String> {
 /// The use of each GPU that `nvidia-smi` shows in this step, by its number on the node: that of the whole card.
 fn cards() -> BTreeMap<String, String> {
     // It does not end on a node whose driver hangs.
-    let query = ["5", "nvidia-smi", "--query-gpu=index,uuid,utilization.gpu,memory.used", "--format=csv,noheader,nounits"];
+    let query = [
+        "5",
+        "nvidia-smi",
+        "--query-gpu=index,uuid,utilization.gpu,memory.used",
+        "--format=csv,noheader,nounits",
+    ];
     let shown = Command::new("timeout").args(query).stdin(Stdio::null()).stderr(Stdio::null()).output();
     let text = shown.map(|shown| String::from_utf8_lossy(&shown.stdout).into_owned()).unwrap_or_default();
-    let rows: Vec<Vec<&str>> =
-        text.lines().map(|line| line.split(',').map(str::trim).collect()).filter(|row: &Vec<_>| row.len() == 4).collect();
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .map(|line| line.split(',').map(str::trim).collect())
+        .filter(|row: &Vec<_>| row.len() == 4)
+        .collect();
     // Where Slurm hides the others, those of this step are numbered from 0.
     let own = numbers_of("self");
     let is_own = rows.len() == own.len();
-    let number = |position: usize, row: &[&str]| if is_own { own[position].clone() } else { row[0].to_owned() };
+    let number =
+        |position: usize, row: &[&str]| if is_own { own[position].clone() } else { row[0].to_owned() };
     let bytes = |mebibytes: &str| {
         mebibytes.parse::<u64>().map_or_else(|_| "-".to_owned(), |count| (count << 20).to_string())
     };

@@ -71,7 +71,8 @@ mod tests {
         );
         assert_eq!(read("train-0 1990 4096").unwrap().memory_limit, None);
         let usage = read("train-0 1990 4096 - GPU-1,97,1073741824 GPU-2,[N/A],-").unwrap();
-        let gpus: Vec<_> = usage.gpu.iter().map(|gpu| (gpu.gpu.as_str(), gpu.utilization, gpu.memory)).collect();
+        let gpus: Vec<_> =
+            usage.gpu.iter().map(|gpu| (gpu.gpu.as_str(), gpu.utilization, gpu.memory)).collect();
         assert_eq!(gpus, [("GPU-1", Some(97), Some(1 << 30)), ("GPU-2", None, None)]);
         assert!(read("srun: error: x").is_none());
     }
