@@ -172,6 +172,7 @@ pub(crate) const EXAMPLES: &[Example] = &[
         "targets.yaml",
         "serve.py"
     ),
+    example!("gpu-turns", Next::Build, "trainings that take turns on one GPU", "job.yaml", "code/train.py"),
     example!("openpai-short", Next::Build, "OpenPAI's short JSON template", "job.json", "targets.yaml"),
 ];
 

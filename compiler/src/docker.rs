@@ -293,6 +293,9 @@ fn slices(devices: &[String], share: &SharePlan, gpu: &GpuPlan) -> Vec<String> {
     }
     let cards = if share.same_card { &devices[..1] } else { devices };
     let mut words = nvidia(self::devices(cards), gpu);
+    if share.time {
+        return words;
+    }
     words.push(
         "--ipc host -v /tmp/nvidia-mps:/tmp/nvidia-mps -e CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps".to_owned(),
     );
@@ -313,7 +316,7 @@ fn slices(devices: &[String], share: &SharePlan, gpu: &GpuPlan) -> Vec<String> {
 
 /// Whether /dev/shm is the host's, so that it has no size of its own.
 fn shares_memory(gpu: &GpuPlan) -> bool {
-    gpu.share.as_ref().is_some_and(|share| share.profile.is_none())
+    gpu.share.as_ref().is_some_and(|share| share.profile.is_none() && !share.time)
 }
 
 /// The program with its arguments; a script with its set-up before it.

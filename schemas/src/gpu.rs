@@ -196,7 +196,7 @@ impl DriverCapability {
     }
 }
 
-/// A slice of a GPU: a MIG `profile`, or `memory` and `cores`.
+/// A slice of a GPU: a MIG `profile`, or `memory` and `cores`; or whole GPUs in turns with other jobs, by `time`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
@@ -220,6 +220,11 @@ pub struct Share {
     #[serde(default)]
     #[schemars(extend("default" = false, "examples" = [true]))]
     pub same_card: bool,
+    /// [preview] Whether the job takes turns on whole GPUs with other jobs that do: while one runs, the others are
+    /// frozen. `memory` is what it keeps on each GPU meanwhile.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("default" = false, "examples" = [true]))]
+    pub time: bool,
 }
 
 /// Minimum isolation of a slice.

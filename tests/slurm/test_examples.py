@@ -43,10 +43,10 @@ distributed: {{framework: {name}, roles: [train]}}
 REFUSED = re.compile(r"^ +(?:user|security): .*\n|, publish: service", re.MULTILINE)
 # Examples with settings that containers of a kind cannot express, so that nothing is built: `network: job`, services, ssh and slices of
 # GPUs with all, `image: host` where Slurm starts images.
-IN_CONTAINERS = {"gpu-slice", "horovod-mpi", "jupyter", "local-jax", "local-ps", "local-tune"}
+IN_CONTAINERS = {"gpu-slice", "gpu-turns", "horovod-mpi", "jupyter", "local-jax", "local-ps", "local-tune"}
 OF_IMAGES = IN_CONTAINERS | {"local-dag", "local-handoff", "local-sweep"}
 REFUSES = {
-    "none": {"local-tune", "tune"}, "jobc": IN_CONTAINERS, "apptainer": OF_IMAGES, "pyxis": OF_IMAGES,
+    "none": {"gpu-turns", "local-tune", "tune"}, "jobc": IN_CONTAINERS, "apptainer": OF_IMAGES, "pyxis": OF_IMAGES,
     "oci": OF_IMAGES | {"dag", "ray", "resnet-1gpu", "tensorflow-ps", "torchrun-4x8", "torchrun-elastic", "tune"},
 }
 SECRET = re.compile(r"\{env: (\w+)\}")

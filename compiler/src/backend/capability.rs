@@ -169,6 +169,8 @@ pub enum Capability {
     GpuVersion,
     /// A slice by memory or cores.
     GpuShare,
+    /// Turns on whole GPUs.
+    GpuTime,
     /// A slice by MIG profile.
     GpuProfile,
     /// A user other than the image's.
@@ -258,6 +260,7 @@ impl Capability {
         (Self::GpuMemory, "gpu.memory"),
         (Self::GpuVersion, "gpu.cuda, driver, compute_capability"),
         (Self::GpuShare, "gpu.share by memory or cores"),
+        (Self::GpuTime, "gpu.share by time"),
         (Self::GpuProfile, "gpu.share by MIG profile"),
         (Self::Needs(NeedState::Started), "needs: started"),
         (Self::Needs(NeedState::Ready), "needs: ready"),
@@ -667,6 +670,9 @@ fn needs_of_resources(role: &RolePlan, at: &Pointer, found: &mut CapabilityNeeds
     ask(gpu.driver.is_some(), Capability::GpuVersion, "driver");
     if let Some(share) = &gpu.share {
         ask(share.profile.is_some(), Capability::GpuProfile, "share");
-        ask(share.profile.is_none(), Capability::GpuShare, "share");
+        ask(share.profile.is_none() && !share.time, Capability::GpuShare, "share");
+        if share.time {
+            found.push((Capability::GpuTime, at.key("share").key("time")));
+        }
     }
 }

@@ -122,6 +122,7 @@ impl Backend for DockerfileBackend {
             | Capability::GpuMemory
             | Capability::GpuVersion
             | Capability::GpuShare
+            | Capability::GpuTime
             | Capability::GpuProfile
             | Capability::User
             | Capability::Workdir

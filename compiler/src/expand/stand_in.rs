@@ -12,8 +12,8 @@ const ANY: &str = "x";
 
 /// A value of the right form instead of an invalid one, so that it is not reported again.
 pub(super) fn stand_in(path: &[&str]) -> Value {
-    const SWITCHES: [&str; 7] =
-        ["writable", "unpack", "keep", "read_only_root", "privileged", "same_card", "ssh"];
+    const SWITCHES: [&str; 8] =
+        ["writable", "unpack", "keep", "read_only_root", "privileged", "same_card", "ssh", "time"];
     let text = match path.last() {
         Some(key) if keeps_type(path) && SWITCHES.contains(key) => return Value::Bool(false),
         Some(_) if keeps_type(path) => return Value::Number { number: 1.into(), text: "1".to_owned() },

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jobc_schema::Pointer;
-use jobc_schema::gpu::{DriverCapability, Gpu, GpuRules, OneOrMany, Share, Vendor};
+use jobc_schema::gpu::{DriverCapability, Gpu, GpuRules, Isolation, OneOrMany, Share, Vendor};
 use jobc_schema::plan::{GpuPlan, SharePlan};
 use jobc_schema::target::{BackendName, Target};
 
@@ -119,7 +119,9 @@ fn resolve_share(share: &Share, at: &Pointer, sink: &mut Sink) -> SharePlan {
             );
         }
     }
-    if share.profile.is_none() && share.memory.is_none() && share.cores.is_none() {
+    if share.time {
+        check_time(share, at, sink);
+    } else if share.profile.is_none() && share.memory.is_none() && share.cores.is_none() {
         sink
             .push(Diagnostic::error(codes::GPU_RULES, "`share` has no size of the slice").at_key(at, "").note(
             "write for example `share: {memory: 8GiB}`, `share: {cores: 30}` or `share: {profile: 1g.10gb}`",
@@ -129,9 +131,36 @@ fn resolve_share(share: &Share, at: &Pointer, sink: &mut Sink) -> SharePlan {
         memory_bytes: share.memory.map(|bytes| bytes.0),
         cores_percent: share.cores,
         profile: share.profile.clone(),
-        isolation: share.isolation,
+        isolation: if share.time { Isolation::None } else { share.isolation },
         same_card: share.same_card,
+        time: share.time,
         enforced_by: None,
+    }
+}
+
+/// Reports what does not go together with turns on whole GPUs.
+fn check_time(share: &Share, at: &Pointer, sink: &mut Sink) {
+    let whole = "jobs take turns on whole GPUs";
+    let others = [
+        ("profile", share.profile.is_some(), whole),
+        ("cores", share.cores.is_some(), whole),
+        ("same_card", share.same_card, whole),
+        ("isolation", share.isolation == Isolation::Hard, "nothing enforces how much memory a job keeps"),
+    ];
+    for (key, _, why) in others.iter().filter(|(_, written, _)| *written) {
+        sink.push(
+            Diagnostic::error(codes::GPU_RULES, format!("`time` and `{key}` exclude each other"))
+                .at_key(&at.key(key), "")
+                .at_key(&at.key("time"), *why)
+                .note(format!("remove `{key}`, or remove `time`")),
+        );
+    }
+    if share.memory.is_none() {
+        sink.push(
+            Diagnostic::error(codes::GPU_RULES, "`share` does not say how much GPU memory the job keeps")
+                .at_key(&at.key("time"), "a frozen job keeps its memory")
+                .note("write what the job uses at most on each GPU, for example `share: {time: true, memory: 20GiB}`"),
+        );
     }
 }
 

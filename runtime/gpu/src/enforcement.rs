@@ -91,7 +91,7 @@ impl SliceEnforcer {
                 }
                 Vec::new()
             }
-            Sharing::Mig | Sharing::None => Vec::new(),
+            Sharing::Mig | Sharing::None | Sharing::Time => Vec::new(),
         }
     }
 }

@@ -3,6 +3,8 @@
 //! A [`Slot`] is one device, or a slice of one; a [`DeviceSet`] is what one task has while it runs. Roles that never run
 //! together may have seats on the same slots, and the tasks of a role with `parallel` take its seats in turns.
 
+use std::collections::BTreeSet;
+
 use jobc_schema::gpu::Enforcement;
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +61,8 @@ pub enum Sharing {
     Hami,
     /// The card's own time slices, and no limits.
     None,
+    /// Jobs take turns: all but one are frozen.
+    Time,
 }
 
 /// The devices of a task while it runs.
@@ -76,6 +80,12 @@ impl GpuLease {
     /// Whether the job has no GPUs.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
+    }
+
+    /// The cards on which the job takes turns with others, in order.
+    pub fn cards_in_turns(&self) -> BTreeSet<DeviceId> {
+        let in_turns = |slot: &&Slot| slot.slice.as_ref().is_some_and(|slice| slice.by == Sharing::Time);
+        self.slots.iter().filter(in_turns).map(|slot| slot.device).collect()
     }
 
     /// The devices of a seat, in order.
@@ -97,7 +107,7 @@ impl Sharing {
             Self::Mig => Enforcement::Hardware,
             Self::Mps => Enforcement::Driver,
             Self::Hami => Enforcement::Library,
-            Self::None => Enforcement::Nothing,
+            Self::None | Self::Time => Enforcement::Nothing,
         }
     }
 
@@ -108,6 +118,7 @@ impl Sharing {
             Self::Mps => "mps",
             Self::Hami => "hami",
             Self::None => "none",
+            Self::Time => "time",
         }
     }
 }

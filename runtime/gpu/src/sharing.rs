@@ -5,6 +5,8 @@
 //! | `hard` | a MIG instance |
 //! | `soft` | MPS, HAMi-core, a MIG instance |
 //! | `none` | the card's time slices, a MIG instance |
+//!
+//! With `time`, no mechanism is needed: the supervisors of the jobs take turns.
 
 use std::path::{Path, PathBuf};
 
@@ -78,6 +80,12 @@ pub(super) fn choose(
     choice: SharingChoice,
     means: &SharingSupport,
 ) -> Result<(Sharing, Option<String>)> {
+    if share.time {
+        let note = format!(
+            "`{role}` takes turns with other jobs on its GPUs: it is frozen in theirs, and keeps its GPU memory, which is counted but not limited"
+        );
+        return Ok((Sharing::Time, Some(note)));
+    }
     let by = preferred(vendor, share, choice, means)
         .ok_or_else(|| no_sharing_error(role, vendor, share, means))?;
     let why_not = match by {
@@ -180,7 +188,7 @@ fn sharing_name(by: Sharing) -> &'static str {
         Sharing::Mig => "MIG",
         Sharing::Mps => "MPS",
         Sharing::Hami => "HAMi-core",
-        Sharing::None => "time-slicing",
+        Sharing::None | Sharing::Time => "time-slicing",
     }
 }
 

@@ -22,6 +22,8 @@ pub mod queue;
 mod resources;
 pub mod rules;
 
+use std::time::Duration;
+
 use jobc_schema::plan::JobPlan;
 
 use crate::record::Claim;
@@ -41,6 +43,7 @@ use jobc_place::time::Time;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::JobId;
 pub use ledger::PastUse;
+use ledger::turns::Turns;
 use ledger::{Decision, Entry, EntryState, Ledger};
 use order::Order;
 use resources::Resource;
@@ -78,11 +81,8 @@ impl Admission {
         let (entry, others) = ledger.enter(id, claim, past)?;
         for other in &others {
             if let Some(port) = other.claim.ports.iter().find(|port| claim.ports.contains(port)) {
-                return Err(Error::new(
-                    Kind::State,
-                    format!("port {port} belongs to {}", resources::owner_of(other)),
-                )
-                .help("run the job again to get another port, or wait until that job has ended"));
+                return Err(Error::new(Kind::State, format!("port {port} belongs to {}", other.owner()))
+                    .help("run the job again to get another port, or wait until that job has ended"));
             }
         }
         Ok(Self { ledger, rules, entry })
@@ -180,6 +180,14 @@ impl Admission {
         })
     }
 
+    /// The job's part in the turns on its GPUs, if it shares them by time.
+    pub fn turns(&self, id: &JobId) -> Option<Turns> {
+        let leased = &self.entry.claim.leased;
+        let length = Duration::from_secs(self.rules.turn.unwrap_or(rules::TURN).0);
+        let shares = !leased.cards_in_turns().is_empty();
+        shares.then(|| Turns::new(self.ledger.clone(), id, leased.clone(), length))
+    }
+
     /// Notes for the user on the GPUs that the job got, one per line.
     pub fn notes(&self, capacity: &Capacity) -> Vec<String> {
         gpus::notes(&self.entry.claim.leased, &capacity.gpus)
@@ -227,11 +235,7 @@ fn shortage(claim: &Claim, capacity: &Capacity, others: &[&Entry]) -> Option<Str
             holders.sort_by_key(|other| std::cmp::Reverse(measure.of(&other.claim)));
             let holders = holders.iter().take(3).map(|other| {
                 let verb = if other.state == EntryState::Admitted { "has" } else { "waits for" };
-                format!(
-                    "{} {verb} {}",
-                    resources::owner_of(other),
-                    measure.format_amount(measure.of(&other.claim))
-                )
+                format!("{} {verb} {}", other.owner(), measure.format_amount(measure.of(&other.claim)))
             });
             return Some(format!(
                 "needs {}, and {} of {} free: {}",

@@ -78,9 +78,9 @@ pub enum Kind {
     Stalled,
     /// A task, role or job is retried: `scope`, `attempt`, `backoff_ms`, `why`.
     Retried,
-    /// Everything is frozen.
+    /// Everything is frozen: by a user, or it `waits_for` its turn on its GPUs; `first` if none of its tasks ran yet.
     Paused,
-    /// All tasks continue.
+    /// All tasks continue; in a `turn` on these GPUs, if the job shares them by time.
     Resumed,
     /// The tasks have left by `preemption`, and the job has given its resources back.
     Suspended,

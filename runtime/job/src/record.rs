@@ -134,7 +134,11 @@ impl Claim {
         if self.gpus > 0 {
             parts.push(plural(self.gpus, "GPU"));
         }
-        let slices = self.leased.slots.iter().filter(|slot| slot.slice.is_some()).count();
+        let in_turns = self.leased.cards_in_turns().len();
+        if in_turns > 0 {
+            parts.push(format!("{} in turns", plural(in_turns as u64, "GPU")));
+        }
+        let slices = self.leased.slots.iter().filter(|slot| slot.slice.is_some()).count() - in_turns;
         if slices > 0 {
             parts.push(if slices == 1 {
                 "a slice of a GPU".to_owned()

@@ -14,6 +14,7 @@ mod container_process;
 mod context;
 mod control_socket;
 mod frames;
+mod gpu_turns;
 mod host_programs;
 mod initial_record;
 mod journal;
@@ -53,6 +54,7 @@ use jobc_schema::plan::JobPlan;
 use serde_json::json;
 
 use crate::admission::ledger::Ledger;
+use crate::admission::ledger::turns::Turns;
 use crate::admission::rules::Rules;
 use crate::admission::{Admission, claim, past_use};
 use crate::clean::release_reserve;
@@ -174,6 +176,8 @@ struct Supervisor {
     preparation: Option<JoinHandle<()>>,
     /// The host resources of the job while it runs.
     prepared: Option<PreparedHost>,
+    /// Its part in the turns on its GPUs, if it shares them by time.
+    turns: Option<Turns>,
     /// A suspended job is to be resumed as soon as it has given its resources back.
     resume_wanted: bool,
     started: Instant,
@@ -336,6 +340,7 @@ impl Supervisor {
             buffer: vec![0; 65536],
             preparation: None,
             prepared: None,
+            turns: None,
             resume_wanted: false,
             started: Instant::now(),
             run: None,
@@ -352,6 +357,8 @@ impl Supervisor {
                 match ready {
                     EventSource::Signal => self.handle_signals(),
                     EventSource::Message => self.handle_messages(),
+                    // It is looked at below.
+                    EventSource::Turn => {}
                     EventSource::Listener => self.control_socket.accept(&self.poll),
                     EventSource::Client(number) => self.handle_client(number),
                     EventSource::Process(task) => self.handle_exit(task),
@@ -364,6 +371,7 @@ impl Supervisor {
                 self.step(Input::Tick);
             }
             self.report_ended();
+            self.look_at_turns();
             self.flush_partial_lines();
             self.sample();
             self.look_at_budget();
@@ -390,7 +398,9 @@ impl Supervisor {
         let reading = self.next_reading().map(|due| due.saturating_duration_since(Instant::now()));
         let held = self.held_until().map(|due| due.saturating_duration_since(Instant::now()));
         let count = self.next_count().map(|due| due.saturating_duration_since(Instant::now()));
-        [tick, journal, settling, sample, members, reading, held, count].into_iter().flatten().min()
+        let turn = self.turns.as_ref().and_then(Turns::due);
+        let turn = turn.map(|due| due.saturating_duration_since(Instant::now()));
+        [tick, journal, settling, sample, members, reading, held, count, turn].into_iter().flatten().min()
     }
 
     fn handle_signals(&mut self) {
@@ -418,6 +428,7 @@ impl Supervisor {
                     self.prepared = Some(*prepared);
                     self.journal.job_event(EventKind::Resumed, json!({}));
                     self.step(Input::Readmitted);
+                    self.enter_turns();
                 }
                 Message::Prepared(Err(error)) | Message::Readmitted(Err(error)) => {
                     self.step(Input::Broken { why: with_help(&error) });

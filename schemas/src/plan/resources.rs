@@ -158,6 +158,9 @@ pub struct SharePlan {
     pub isolation: Isolation,
     /// Whether all slices must be on one card.
     pub same_card: bool,
+    /// Whether jobs take turns on whole GPUs, each of which keeps `memory_bytes`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub time: bool,
     /// What enforces the slice, if the target decides. Missing if the host that runs the job decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enforced_by: Option<Enforcement>,

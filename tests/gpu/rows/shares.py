@@ -1,10 +1,12 @@
 """Rows about cards that several tasks share."""
 
+import json
 import shlex
 import sys
+import time
 
 from rows.host import Failed, NotAvailable, last_lines, numbers, python
-from rows.programs import CUDA, TORCHRUN, matrix
+from rows.programs import CUDA, CUDA_LOOP, TORCHRUN, matrix
 
 
 def memory_of_slices(host):
@@ -93,6 +95,45 @@ def torchrun(host, gpu, share):
     return "ended normally; both ranks have the sum"
 
 
+def in_turns(host):
+    """the work of two jobs in turns of 10 s on one card, and of both at once, beside that of one alone"""
+    lock = host.directory / "turns"
+    lock.mkdir(exist_ok=True)
+    (lock / "queue.yaml").write_text(f"turn: {1 if host.fake else 10}s\n")
+    seconds = 4 if host.fake else 60
+    alone = steps(host, {"count": 1}, 1, seconds, lock)
+    turns = steps(host, {"count": 1, "share": {"time": True, "memory": "16GiB"}}, 2, seconds, lock)
+    together = steps(host, {"count": 1, "share": {"memory": "16GiB", "isolation": "none"}}, 2, seconds, lock)
+    if min(turns) == 0:
+        raise Failed(f"{turns} steps in turns: one had none")
+    parts = [f"{sum(found) / sum(alone):.3f} of it {how}" for how, found in (("in turns", turns), ("at once", together))]
+    return f"{sum(alone) / seconds:.1f} steps/s alone; {parts[0]} ({turns[0]} and {turns[1]} steps), {parts[1]}"
+
+
+def steps(host, gpu, count, seconds, lock):
+    """How many steps each of some jobs makes in that time on the first card, once all have made one."""
+    directory, mount = host.output(f"turns-{count}-{len(json.dumps(gpu))}")
+    counted = [directory / f"steps-{number}" for number in range(count)]
+    host.environment["JOBC_LOCK_DIR"] = str(lock)
+    jobs = []
+    try:
+        for file in counted:
+            path = host.job({"main": {"run": python(CUDA_LOOP.replace("/out/steps", f"/out/{file.name}")), "resources": {"gpu": gpu}}}, **mount)
+            answer = host.call("run", "--detach", "--devices", f"{host.card()['index']}", path)
+            if answer.returncode:
+                raise Failed(last_lines(answer))
+            jobs.append(answer.stdout.strip())
+        host.until(lambda: all(file.exists() and file.read_text() for file in counted), "not every job made a step")
+        before = [int(file.read_text() or 0) for file in counted]
+        time.sleep(seconds)
+        return [int(file.read_text() or 0) - number for file, number in zip(counted, before, strict=True)]
+    finally:
+        for job in jobs:
+            host.call("kill", job)
+            host.call("wait", job)
+        del host.environment["JOBC_LOCK_DIR"]
+
+
 def instance(host):
     """a MIG instance, where there is one"""
     instances = [(gpu, device) for gpu in host.listed()["gpus"] for device in (gpu["mig"] or {}).get("devices", [])]
@@ -103,4 +144,4 @@ def instance(host):
     return f"{device['profile']} of GPU {gpu['index']}: {output.splitlines()[0]}"
 
 
-ROWS = [memory_of_slices, cores_of_slices, use_of_slices, torchrun_on_slices, torchrun_time_sliced, instance]
+ROWS = [memory_of_slices, cores_of_slices, use_of_slices, torchrun_on_slices, torchrun_time_sliced, in_turns, instance]

@@ -80,6 +80,7 @@ fn depends_on_asker(capability: Capability, job: &JobPlan) -> bool {
         | Capability::GpuMemory
         | Capability::GpuVersion
         | Capability::GpuShare
+        | Capability::GpuTime
         | Capability::GpuProfile
         | Capability::User
         | Capability::VolumePath
@@ -196,6 +197,7 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::GpuMemory
         | Capability::GpuVersion
         | Capability::GpuShare
+        | Capability::GpuTime
         | Capability::GpuProfile
         | Capability::User
         | Capability::FileOwner

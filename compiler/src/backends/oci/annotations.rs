@@ -127,6 +127,7 @@ fn gpus(notes: &mut Notes, job: &JobPlan, task: Task<'_>, gpu: &GpuPlan) {
             },
         );
         notes.add("gpu.share.same-card", share.same_card.to_string());
+        notes.add_if("gpu.share.time", share.time.then_some(true));
     }
 }
 

@@ -106,6 +106,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::GpuModel
         | C::GpuMemory
         | C::GpuShare
+        | C::GpuTime
         | C::GpuProfile
         | C::Gpu(Vendor::Intel)
         | C::ExtraHosts

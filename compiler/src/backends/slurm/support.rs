@@ -342,6 +342,9 @@ fn rest(
         C::GpuShare => none(
             "Slurm hands out whole GPUs, MIG instances, shards and MPS shares of a site's own size; leave `share` out, or write a MIG `profile`",
         ),
+        C::GpuTime => none(
+            "on Slurm the partition decides whether jobs take turns (`OverSubscribe=FORCE` with `PreemptMode=GANG`), which an administrator sets; leave `share` out",
+        ),
         C::GpuProfile => {
             match gpu.and_then(|gpu| gpu.share.as_ref()).and_then(|share| share.profile.as_ref()) {
                 Some(profile) if settings.gpu_types.contains_key(profile) => Support::Full,

@@ -60,6 +60,8 @@ pub(super) fn choose_instances(
 /// How many more slices a card has room for.
 pub(super) fn available_slices(share: &SharePlan, by: Sharing, card: DeviceId, room: FreeDevices<'_>) -> u64 {
     let Ok(shared) = room.usage.shared(card) else { return 0 };
+    // The tasks of one job run together, so each has cards of its own.
+    let most = if by == Sharing::Time { 1 } else { MAX_SLICES_PER_CARD };
     let total = room.inventory.gpu(card).and_then(|gpu| gpu.memory_bytes).unwrap_or_default();
     let (memory, cores, slices) = match shared {
         Some(shared) if shared.by != by || (by == Sharing::Mps && shared.uid != room.uid) => return 0,
@@ -71,7 +73,7 @@ pub(super) fn available_slices(share: &SharePlan, by: Sharing, card: DeviceId, r
     let by_cores = share
         .cores_percent
         .map_or(MAX_SLICES_PER_CARD, |each| u64::from(100_u32.saturating_sub(cores) / each.max(1)));
-    by_memory.min(by_cores).min(MAX_SLICES_PER_CARD.saturating_sub(slices))
+    by_memory.min(by_cores).min(MAX_SLICES_PER_CARD.saturating_sub(slices)).min(most)
 }
 
 impl Placement<'_> {
@@ -139,6 +141,7 @@ impl Placement<'_> {
         let with_room: Vec<DeviceId> = super::eligible(demand, room.inventory)
             .into_iter()
             .filter(|card| available_slices(part, by, *card, room) > 0)
+            .filter(|card| by != Sharing::Time || !self.lease.slots.iter().any(|slot| slot.device == *card))
             .collect();
         let shared_by = |card: &DeviceId| room.usage.shared(*card).ok().flatten();
         let mut shared: Vec<DeviceId> =
@@ -153,6 +156,11 @@ impl Placement<'_> {
                 return Some(set);
             }
             shared.clear();
+        }
+        if by == Sharing::Time {
+            // A card of its own first: there a job waits for no turns; then where the fewest wait.
+            shared.sort_by_key(|card| (shared_by(card).map(|shared| shared.slices), *card));
+            shared.truncate(cards.saturating_sub(with_room.len() - shared.len()));
         }
         shared.truncate(cards);
         let free = with_room.iter().filter(|card| shared_by(card).is_none());

@@ -66,7 +66,7 @@ fn lock(path: &Path, device: DeviceId, shared: bool) -> Result<OwnedFd, LockErro
 
 /// Opens a lock file, or creates it so that other users can open it. A lock needs no write permission, and in a
 /// directory like this the kernel prevents creating over the file of another user (`fs.protected_regular`).
-fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
+pub(super) fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     for _ in 0..8 {
         match rustix::fs::open(path, flags, Mode::empty()) {
@@ -89,8 +89,11 @@ fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
 
 /// The name of a device's lock: `gpu-nvidia-0`, `gpu-nvidia-0-1`.
 fn lock_file_name(device: DeviceId) -> PathBuf {
-    let vendor = serde_json::to_value(device.vendor).ok();
-    let vendor = vendor.as_ref().and_then(|vendor| vendor.as_str()).unwrap_or("other");
     let mig = device.mig.map(|mig| format!("-{mig}")).unwrap_or_default();
-    format!("gpu-{vendor}-{}{mig}", device.gpu).into()
+    format!("gpu-{}{mig}", card_name(device)).into()
+}
+
+/// The name of a card in names of files: `nvidia-0`.
+pub(super) fn card_name(card: DeviceId) -> String {
+    format!("{}-{}", card.vendor.as_str(), card.gpu)
 }

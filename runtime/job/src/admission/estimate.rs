@@ -6,7 +6,7 @@ use jobc_sys::id::JobId;
 use super::capacity::Capacity;
 use super::ledger::{Entry, EntryState, Ledger};
 use super::order::Order;
-use super::resources::{Resource, owner_of};
+use super::resources::Resource;
 use super::rules::Rules;
 use crate::record::Claim;
 
@@ -70,7 +70,7 @@ pub(super) fn holders<'e>(
 }
 
 fn other(entry: &Entry, seconds: Option<u64>) -> Other {
-    Other { id: entry.id.clone(), name: owner_of(entry), claim: entry.claim.clone(), seconds }
+    Other { id: entry.id.clone(), name: entry.owner(), claim: entry.claim.clone(), seconds }
 }
 
 /// The estimate for a waiting job; none if it shares GPUs, or waits for a limit of its user.

@@ -6,7 +6,6 @@ use jobc_schema::plan::{JobPlan, SharePlan};
 
 use super::devices::{self, DeviceLocks, LockError};
 use super::ledger::{Entry, EntryState};
-use super::resources;
 use crate::record::Claim;
 use jobc_gpu::demand::{Demand, Demands};
 use jobc_gpu::device_names::short_name;
@@ -159,7 +158,7 @@ fn shortage_message(
 
 /// What another has, or waits for, of devices that would do.
 fn describe_holder(entry: &Entry, will_do: &[DeviceId]) -> Option<String> {
-    let owner = resources::owner_of(entry);
+    let owner = entry.owner();
     if entry.state == EntryState::Waiting {
         return describe_request(&entry.claim, &entry.demands)
             .map(|what| format!("{owner} waits for {what}"));
@@ -187,7 +186,14 @@ fn describe_slots(slots: &[&Slot]) -> String {
     names.dedup();
     let word = if names.len() == 1 { "GPU" } else { "GPUs" };
     let of = if slots.iter().all(|slot| is_slice(&slot)) { "slices of " } else { "" };
-    format!("{of}{word} {}", names.join(", "))
+    let in_turns = |slot: &&Slot| slot.slice.as_ref().filter(|slice| slice.by == Sharing::Time)?.memory_bytes;
+    match slots.iter().map(in_turns).min().flatten() {
+        Some(bytes) => {
+            let memory = super::Resource::Memory.format_number(bytes);
+            format!("{memory} of {word} {} in turns", names.join(", "))
+        }
+        None => format!("{of}{word} {}", names.join(", ")),
+    }
 }
 
 fn format_gpus(count: u64) -> String {
@@ -198,6 +204,11 @@ fn format_gpus(count: u64) -> String {
 fn describe_demand(demand: &Demand) -> String {
     let count = demand.total();
     match &demand.share {
+        Some((share, Sharing::Time)) => {
+            let constraints = describe_constraints(demand);
+            let of = describe_share(share);
+            format!("{}{} in turns{}", format_gpus(count), of, constraints.trim_start_matches(" slice"))
+        }
         Some((share, _)) => {
             let word = if count == 1 { "slice" } else { "slices" };
             format!(

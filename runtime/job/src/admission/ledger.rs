@@ -5,6 +5,8 @@
 //! for the user that owns it. A user can keep the jobs of others from starting by claiming the whole host, but cannot
 //! make them fail otherwise. A file's name begins with its state, so that a change of it is one rename.
 
+pub mod turns;
+
 use std::cmp::Ordering;
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -147,6 +149,15 @@ impl Entry {
     /// Compares the times of the requests; less is earlier.
     pub(super) fn cmp_request(&self, other: &Self) -> Ordering {
         (self.ticket, self.uid, &self.id).cmp(&(other.ticket, other.uid, &other.id))
+    }
+
+    /// The job, for people: with its user if that is another one.
+    pub(super) fn owner(&self) -> String {
+        if self.uid == rustix::process::geteuid().as_raw() {
+            format!("`{}`", self.id)
+        } else {
+            format!("`{}` of user {}", self.id, self.uid)
+        }
     }
 
     /// Whether both are the same request, perhaps read at different moments.

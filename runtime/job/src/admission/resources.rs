@@ -3,7 +3,6 @@
 use jobc_schema::Bytes;
 
 use super::capacity::Capacity;
-use super::ledger::Entry;
 use crate::record::Claim;
 
 /// The type of resource.
@@ -82,15 +81,6 @@ impl Resource {
     pub(super) fn format_total(self, total: u64) -> String {
         let many = matches!(self, Self::Gpus | Self::Cpus);
         format!("{} {}", self.format_number(total), if many { "are" } else { "is" })
-    }
-}
-
-/// The owner of a claim: `train.1`, with its user if that is another one.
-pub(super) fn owner_of(entry: &Entry) -> String {
-    if entry.uid == rustix::process::geteuid().as_raw() {
-        format!("`{}`", entry.id)
-    } else {
-        format!("`{}` of user {}", entry.id, entry.uid)
     }
 }
 

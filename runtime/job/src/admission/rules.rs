@@ -13,7 +13,7 @@ use jobc_sys::{accounts, yaml};
 use serde::Deserialize;
 
 use super::ledger::{DIRECTORY_VARIABLE, Entry};
-use super::resources::{Resource, owner_of};
+use super::resources::Resource;
 use crate::record::Claim;
 
 /// The file of the host.
@@ -25,12 +25,17 @@ pub const FILE: &str = "/etc/jobc/queue.yaml";
 pub struct Rules {
     /// Users who used less come first.
     pub fair_share: Option<FairShare>,
+    /// How long a turn of a job is that shares its GPUs by time, once others wait.
+    pub turn: Option<Seconds>,
     limits: Limits,
     #[serde(skip)]
     passwd: String,
     #[serde(skip)]
     group: String,
 }
+
+/// How long a turn is where `turn` is not written: as in Gandiva, where a switch takes less than a hundredth of it.
+pub(super) const TURN: Seconds = Seconds(60);
 
 /// How past use counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -115,6 +120,9 @@ impl Rules {
         if rules.fair_share.is_some_and(|share| share.half_life.0 == 0) {
             return Err("`half_life` must be longer than 0s".to_owned());
         }
+        if rules.turn.is_some_and(|turn| turn.0 == 0) {
+            return Err("`turn` must be longer than 0s".to_owned());
+        }
         Ok(rules)
     }
 
@@ -195,7 +203,7 @@ fn exceeded(claim: &Claim, who: &str, limit: &Limit, own: &[&&Entry]) -> Option<
 }
 
 fn holders(own: &[&&Entry], holds: impl Fn(&Entry) -> bool) -> String {
-    let names = own.iter().filter(|other| holds(other)).take(3).map(|other| owner_of(other));
+    let names = own.iter().filter(|other| holds(other)).take(3).map(|other| other.owner());
     names.collect::<Vec<_>>().join(", ")
 }
 

@@ -39,6 +39,8 @@ pub fn describe(event: &Event) -> String {
             let after = number("after_ms").map(Duration::from_millis);
             after.map(|after| format!("after {}", format_duration(after))).unwrap_or_default()
         }
+        Kind::Paused => text("waits_for").map(|what| format!("waits for {what}")).unwrap_or_default(),
+        Kind::Resumed => text("turn").map(|cards| format!("its turn on {cards}")).unwrap_or_default(),
         Kind::NetworkChanged => text("why").or_else(|| text("by")).unwrap_or_default(),
         Kind::NotReady | Kind::Stopping | Kind::Stalled => text("why").unwrap_or_default(),
         Kind::Retried => listed(vec![next_attempt(event), text("why")]),

@@ -43,11 +43,12 @@ impl Lifecycle {
         self.try_again(time, number, backoff_delay(first, resumes), false);
     }
 
-    /// Ends what runs, to be resumed.
+    /// Ends what runs, to be resumed; what is frozen was thawed for that.
     pub(super) fn suspend(&mut self, time: Duration) {
-        if !matches!(self.phase, Phase::Running) || self.clock.is_paused() {
+        if !matches!(self.phase, Phase::Running) {
             return;
         }
+        self.clock.resume();
         self.phase = Phase::Suspended { over: false };
         for task in 0..self.tasks.len() {
             let state = self.tasks[task].state;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jobc_gpu::device_names::short_name;
-use jobc_gpu::lease::Slot;
+use jobc_gpu::lease::{Sharing, Slot};
 use jobc_place::job::{JobDetail, JobSummary, TaskCounts};
 use jobc_place::progress::Progress;
 use jobc_place::state::JobState;
@@ -14,6 +14,7 @@ use jobc_sys::error::Result;
 use serde_json::{Map, Value, json};
 
 use crate::admission::estimate::Start;
+use crate::admission::ledger::Ledger;
 use crate::directory::Directory;
 use crate::event;
 use crate::record::Record;
@@ -80,9 +81,20 @@ pub fn detail(directory: &Directory, record: Record) -> JobDetail {
 pub(super) fn with_needs(directory: &Directory, record: Record) -> Result<JobDetail> {
     let needs = unmet::of_job(directory, &record)?;
     let waits = (record.state == JobState::Queued).then(|| last_wait(directory)).flatten();
+    let turn = turn_of(directory, &record);
     let mut detail = detail(directory, record);
-    detail.reasons.extend(waits.into_iter().chain(needs));
+    detail.reasons.extend(waits.into_iter().chain(turn).chain(needs));
     Ok(detail)
+}
+
+/// Whose turn it is on the GPUs of a job that shares them by time, as a sentence.
+pub(super) fn turn_of(directory: &Directory, record: &Record) -> Option<String> {
+    let is_frozen = record.state == JobState::Paused;
+    let takes_turns = !record.claim.leased.cards_in_turns().is_empty();
+    if !takes_turns || !is_frozen && record.state != JobState::Running {
+        return None;
+    }
+    Ledger::standard(&directory.parents()).ok()?.turn_of(&record.id, is_frozen)
 }
 
 /// What a job of the queue waits for, by its last event.
@@ -145,5 +157,8 @@ fn gpu(slot: &Slot) -> String {
     let cores = slice.cores_percent.map(|percent| format!("{percent} % of the cores"));
     let parts: Vec<String> = memory.into_iter().chain(cores).collect();
     let amount = if parts.is_empty() { String::new() } else { format!(", {}", parts.join(" and ")) };
+    if slice.by == Sharing::Time {
+        return format!("{device}{amount}, in turns with other jobs");
+    }
     format!("{device}{amount}, shared by {}, enforced by {}", slice.by.as_str(), slice.enforced_by.words())
 }

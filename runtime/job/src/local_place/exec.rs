@@ -21,7 +21,7 @@ use jobc_sys::signals::Signals;
 use rustix::fs::{Mode, OFlags};
 use serde::de::DeserializeOwned;
 
-use super::tasks;
+use super::{detail, tasks};
 use crate::directory::Directory;
 use crate::record::Record;
 use crate::secrets::Secrets;
@@ -39,7 +39,7 @@ pub(super) fn exec(
     streams: ExecStreams<'_>,
 ) -> Result<u8> {
     let task = tasks::one(record, request.task.as_deref())?;
-    let id = Id::new(container_of(record, task)?)?;
+    let id = Id::new(container_of(directory, record, task)?)?;
     let store = directory.containers();
     let user = request.user.as_deref().map(|user| lookup_user(user, task)).transpose()?;
     let changes = ProcessOverrides {
@@ -73,12 +73,18 @@ pub(super) fn exec(
 }
 
 /// The container of a task that runs.
-fn container_of<'a>(record: &Record, task: &'a TaskStatus) -> Result<&'a str> {
+fn container_of<'a>(directory: &Directory, record: &Record, task: &'a TaskStatus) -> Result<&'a str> {
     let name = task.container.as_deref().filter(|_| task.state.is_alive()).ok_or_else(|| {
         let message =
             format!("task `{}` of job `{}` is {}, not running", task.task, record.id, task.state.as_str());
         Error::new(Kind::State, message)
     })?;
+    if record.state == JobState::Paused
+        && let Some(turn) = detail::turn_of(directory, record)
+    {
+        return Err(Error::new(Kind::State, format!("job `{}` is frozen until its turn: {turn}", record.id))
+            .help("run it again then"));
+    }
     if record.state == JobState::Paused {
         let error = Error::new(Kind::State, format!("job `{}` is paused", record.id));
         return Err(error.help(format!("resume it with `jobc resume {}`", record.id)));

@@ -9,7 +9,7 @@ use super::attempt::{Attempt, code_of};
 use super::container_process::exit_note;
 use super::message::{FileNumber, PendingTask, PreparationEvent, PreparedHost};
 use super::spawner::SpawnerRequest;
-use super::{EndedAttempt, Supervisor, program_error, with_help};
+use super::{EndedAttempt, Supervisor, gpu_turns, program_error, with_help};
 use crate::control::Request;
 use crate::discarded::Discarded;
 use crate::event::Kind as EventKind;
@@ -41,7 +41,7 @@ impl Supervisor {
     fn step_with_end(&mut self, input: Input, mut end: Option<(TaskNumber, Value)>) {
         match input {
             Input::Paused => self.prober.pause(),
-            Input::Resumed => self.prober.resume(),
+            Input::Resumed | Input::Suspend => self.prober.resume(),
             _ => {}
         }
         let mut inputs = std::collections::VecDeque::from([input]);
@@ -141,6 +141,7 @@ impl Supervisor {
     pub(super) fn start_tasks(&mut self, prepared: PreparedHost) {
         self.prepared = Some(prepared);
         self.step(Input::Prepared);
+        self.enter_turns();
     }
 
     pub(super) fn handle_preparation(&mut self, news: PreparationEvent) {
@@ -170,6 +171,9 @@ impl Supervisor {
     pub(super) fn handle_created(&mut self, task: TaskNumber, attempt: u32, held: PendingTask) {
         for text in &held.notes {
             self.journal.note(text.clone());
+        }
+        if self.turns.is_some() && held.process.cgroup().is_none() {
+            return self.not_started(task, &gpu_turns::cannot_freeze());
         }
         let (mounts, unenforced, node) = (held.mounts, held.unenforced.clone(), held.node.clone());
         let taken = match Attempt::new(task, attempt + held.earlier, held, &self.poll) {
@@ -453,6 +457,9 @@ impl Supervisor {
     }
 
     fn freeze(&mut self, frozen: bool) -> Result<()> {
+        if self.turns.is_some() && self.lifecycle.state() == JobState::Paused {
+            return self.hold_between_turns(frozen);
+        }
         let state = self.lifecycle.state();
         let (wanted, word) =
             if frozen { (JobState::Running, "running") } else { (JobState::Paused, "paused") };
@@ -460,6 +467,17 @@ impl Supervisor {
             let message = format!("job `{}` is {}, not {word}", self.directory.id, state.as_str());
             return Err(Error::new(Kind::State, message));
         }
+        self.set_frozen(frozen)?;
+        if let Some(turns) = &mut self.turns {
+            turns.leave();
+        }
+        self.journal.job_event(if frozen { EventKind::Paused } else { EventKind::Resumed }, json!({}));
+        self.step(if frozen { Input::Paused } else { Input::Resumed });
+        Ok(())
+    }
+
+    /// Freezes every running task, or thaws them: all or none.
+    pub(super) fn set_frozen(&self, frozen: bool) -> Result<()> {
         let mut done: Vec<TaskNumber> = Vec::new();
         for (&task, attempt) in &self.attempts {
             let cgroup = attempt.process.cgroup();
@@ -473,7 +491,6 @@ impl Supervisor {
                 () => cgroup.thaw(),
             };
             if let Err(error) = result {
-                // All or none.
                 for task in done {
                     let cgroup = self.attempts[&task].process.cgroup();
                     let _ = if frozen { cgroup.thaw() } else { cgroup.freeze() };
@@ -482,8 +499,6 @@ impl Supervisor {
             }
             done.push(task);
         }
-        self.journal.job_event(if frozen { EventKind::Paused } else { EventKind::Resumed }, json!({}));
-        self.step(if frozen { Input::Paused } else { Input::Resumed });
         Ok(())
     }
 }

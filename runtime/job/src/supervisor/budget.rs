@@ -20,6 +20,9 @@ impl Supervisor {
 
     /// Counts the time since the last count for all attempts that run: before one begins and before one ends, too.
     pub(super) fn count_time(&mut self) {
+        if self.waits_for_turn() {
+            return self.skip_time();
+        }
         let Some(watch) = &mut self.budget else { return };
         let now = Instant::now();
         let millis = u64::try_from(now.duration_since(watch.counted).as_millis()).unwrap_or(u64::MAX);
@@ -29,6 +32,13 @@ impl Supervisor {
             if task.started.is_some() {
                 watch.spent.add_time(&watch.rates, task, millis);
             }
+        }
+    }
+
+    /// Leaves out the time since the last count: the GPUs were those of another job.
+    pub(super) fn skip_time(&mut self) {
+        if let Some(watch) = &mut self.budget {
+            watch.counted = Instant::now();
         }
     }
 

@@ -26,6 +26,8 @@ pub(super) enum EventSource {
     Process(TaskNumber),
     /// A task wrote to its standard output (0) or error (1), or closed it.
     Output(TaskNumber, usize),
+    /// A turn on a GPU is given up.
+    Turn,
 }
 
 impl EventSource {
@@ -37,6 +39,7 @@ impl EventSource {
             Self::Client(number) => (3, number as usize),
             Self::Process(task) => (4, task),
             Self::Output(task, stream) => (5 + stream as u64, task),
+            Self::Turn => (7, 0),
         };
         kind << 56 | number as u64
     }
@@ -51,6 +54,7 @@ impl EventSource {
             4 => Self::Process(number),
             5 => Self::Output(number, 0),
             6 => Self::Output(number, 1),
+            7 => Self::Turn,
             _ => return None,
         })
     }
@@ -109,6 +113,7 @@ mod tests {
             EventSource::Process(9_999),
             EventSource::Output(9_999, 0),
             EventSource::Output(0, 1),
+            EventSource::Turn,
         ] {
             assert_eq!(EventSource::of_data(ready.to_data()), Some(ready));
         }

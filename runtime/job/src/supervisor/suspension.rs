@@ -14,16 +14,26 @@ impl Supervisor {
             return Err(Error::new(Kind::State, message)
                 .help("write `preemption` in the job file; `jobc pause` freezes its tasks instead"));
         }
-        if state != JobState::Running || self.prepared.is_none() {
+        let waits = self.waits_for_turn();
+        if state != JobState::Running && !waits || self.prepared.is_none() {
             return Err(Error::new(Kind::State, format!("job `{id}` is {}, not running", state.as_str())));
+        }
+        if waits {
+            // It saves outside of its turn: what asks for its resources does not wait for that.
+            self.set_frozen(false)?;
+            self.leave_turns();
         }
         self.resume_wanted = false;
         self.step(Input::Suspend);
+        if waits && self.lifecycle.state() != JobState::Suspended {
+            self.wait_for_turn();
+        }
         Ok(())
     }
 
     /// Nothing of the job runs: others may have its resources.
     pub(super) fn give_back(&mut self) {
+        self.turns = None;
         if let Some(prepared) = &mut self.prepared
             && let Err(error) = prepared.admission.give_back()
         {

@@ -74,6 +74,9 @@ fn event_line(event: &Event) -> Option<(Tone, String)> {
         Kind::NetworkChanged if event.detail["uplink"] == "restored" => {
             format!("the uplink of the job network is restored: {details}")
         }
+        // Turns on GPUs are not shown one by one: only that it waits for the first.
+        Kind::Paused if is_set("first") => details,
+        Kind::Paused | Kind::Resumed if !details.is_empty() => return None,
         Kind::Paused => "paused".to_owned(),
         Kind::Suspended => "suspended".to_owned(),
         Kind::Resumed => "resumed".to_owned(),

@@ -31,6 +31,9 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
             ),
             _ => Full,
         },
+        Capability::GpuTime => none(
+            "no provider pauses pods in turn; leave `share` out and have an administrator turn on time slices in the device plug-in of the vendor, or write `isolation: none` with a provider that has them, such as `nvidia-time-slicing`",
+        ),
         Capability::Gpu(vendor) => match (gpu::provider(job, vendor), role) {
             (Err(why), _) => none(why),
             (Ok(_), Some(role)) => refused(job, role, false),
