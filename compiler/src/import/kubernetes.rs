@@ -3,7 +3,9 @@
 //! A file may hold several objects. The kinds that run pods are rows of one [table](kinds); the other objects are read where
 //! the job refers to them.
 
+mod beside;
 mod container;
+mod containers;
 mod context;
 mod distributed;
 mod env;
@@ -43,6 +45,7 @@ use super::nodes::{map, string};
 use super::read::{Read, comment_lines};
 use super::selection::Selection;
 use super::values::{text_at, text_in};
+use containers::Handed;
 use context::{Context, Named};
 use facts::{Fact, Facts};
 use group::Group;
@@ -220,7 +223,7 @@ fn convert(kind: &'static Kind, object: &Node, objects: &Objects<'_>, draft: &mu
         let of = groups.first().filter(|_| is_pod).map_or(Of::Object, |group| Of::Both(&group.role));
         metadata::read(metadata, of, &mut settings, draft);
     }
-    let is_alone = !groups.iter().any(|group| initial::has_role(kind, group));
+    let is_alone = !groups.iter().any(|group| initial::has_role(kind, group) || beside::has_role(group));
     header(kind, object, is_alone, draft);
     fields(kind, object, &mut facts, &mut settings, draft);
     for group in &groups {
@@ -231,9 +234,12 @@ fn convert(kind: &'static Kind, object: &Node, objects: &Objects<'_>, draft: &mu
     layout::count(kind, &mut groups, &mut facts, draft);
     let merged =
         if kind.framework == kinds::Stands::Pytorch { layout::merge(&mut groups, draft) } else { None };
-    let (earlier, handed) = initial::take(kind, &mut groups, draft);
+    let mut handed = Handed::default();
+    let (beside, sidecars) = beside::take(kind, &mut groups, &mut handed, draft);
+    let earlier = initial::take(kind, &mut groups, &beside, &mut handed, draft);
     before(&earlier, draft);
-    let all: Vec<&Group> = earlier.iter().map(|earlier| &earlier.group).chain(&groups).collect();
+    let all: Vec<&Group> =
+        earlier.iter().map(|earlier| &earlier.group).chain(&groups).chain(&beside).collect();
     for group in &all {
         draft.account.field(group.at, format!("roles.{}", group.role));
     }
@@ -243,7 +249,8 @@ fn convert(kind: &'static Kind, object: &Node, objects: &Objects<'_>, draft: &mu
         .collect();
     let mut context = Context::new(kind, &name, objects, &named);
     context.claims = claims(object);
-    (context.is_single, context.handed) = (all.len() < 2, handed);
+    context.is_single = all.len() < 2;
+    context.handed = all.iter().map(|group| (group.role.clone(), group.handed(&handed))).collect();
     let mut mounts = Vec::new();
     for group in &all {
         if let Some(metadata) = group.template.get("metadata").filter(|_| !is_pod) {
@@ -266,6 +273,7 @@ fn convert(kind: &'static Kind, object: &Node, objects: &Objects<'_>, draft: &mu
     distributed::write(kind, &groups, &mut facts, at, draft);
     runtime(&mut facts, objects, draft);
     layout::finish(kind, &mut groups, facts, draft);
+    beside::write(kind, (&beside, &sidecars), &groups, draft);
     share_image(&roles, draft);
     merged
 }
@@ -341,7 +349,9 @@ fn header(kind: &Kind, object: &Node, is_alone: bool, draft: &mut Draft<'_>) {
                     "a leader and several workers become a JobSet, of one group that ends",
                     "`kubernetes: {kind: leaderworkerset}` of a target has one worker, or one role of equal instances",
                 ),
-                Some("pod") if !is_alone => draft.note(entry.key_span, "jobc builds a JobSet of the roles"),
+                Some(builds) if !is_alone && !["jobset", "volcano"].contains(&builds) => {
+                    draft.note(entry.key_span, "jobc builds a JobSet of the roles");
+                }
                 Some("pod") if is_queued(object) => {
                     draft.note(entry.key_span, "Kueue manages the Job that jobc builds");
                 }

@@ -1,9 +1,12 @@
 //! The container of a pod: image, command, environment.
 
+use jobc_schema::shell;
+
 use crate::document::{Entry, Node};
 use crate::source::Span;
 
 use super::super::command::{Command, command};
+use super::super::keyed::only;
 use super::super::nodes::{sequence, string};
 use super::super::values::{scalar, texts};
 use super::context::{Use, expanded};
@@ -24,11 +27,7 @@ pub(super) const CONTAINER: &[Row] = &[
     field("envFrom", "`env`, for ConfigMaps and Secrets in the same file; others are an error"),
     field("image", "`image`"),
     note("imagePullPolicy", "`jobc image pull` and `jobc lock` decide which image is taken"),
-    refused(
-        "lifecycle.postStart",
-        "a command beside the program",
-        "write it in `run`, or as `setup`, which runs before `run`",
-    ),
+    field("lifecycle.postStart", "`setup`, which runs before the program"),
     changed(
         "lifecycle.preStop",
         "no command is run before the end",
@@ -127,6 +126,7 @@ impl<'p, 'c, 'd, 's> Container<'p, 'c, 'd, 's> {
                 let path: &[&str] = if is_single { &["image"] } else { &["roles", role, "image"] };
                 self.pod.role.draft.field(path, part, string(node.span, image));
             }
+            "lifecycle.postStart" => self.post_start(node, part),
             "lifecycle.stopSignal" => self.pod.role.field(&["stop_signal"], part, node.clone()),
             "ports" => probes::ports(self.pod, node),
             "readinessProbe" | "startupProbe" => probes::probe(self.pod, self.node, name, node, part),
@@ -138,6 +138,32 @@ impl<'p, 'c, 'd, 's> Container<'p, 'c, 'd, 's> {
                 self.pod.role.field(&["workdir"], part, string(node.span, text));
             }
         }
+    }
+
+    /// A command that runs when the container has started.
+    fn post_start(&mut self, node: &Node, part: Span) {
+        let words = node.get("exec").and_then(|exec| exec.get("command")).map(texts).unwrap_or_default();
+        let words: Vec<String> = words.into_iter().map(|(word, _)| word).collect();
+        only(node, &["exec", "httpGet", "sleep", "tcpSocket"], "`postStart`", self.pod.role.draft);
+        if let Some(exec) = node.get("exec") {
+            only(exec, &["command"], "`exec`", self.pod.role.draft);
+        }
+        // KubeRay starts Ray before the command of the head.
+        let is_ray = self.pod.context.kind.name == "RayJob";
+        if words.is_empty() || is_ray || self.pod.role.get(&["run"]).is_none() {
+            return self.pod.role.draft.changed(
+                part,
+                "what follows the start of the container is left out",
+                "write a command as `setup`, which runs before `run`",
+            );
+        }
+        let text = match command(&words) {
+            Command::Script(_, text) => text,
+            Command::Words => shell::join(words.iter().map(String::as_str)),
+        };
+        let text = self.pod.context.text(text.trim_end(), Use::Script);
+        let known = self.pod.role.get(&["setup"]).and_then(Node::as_str).unwrap_or_default().to_owned();
+        self.pod.role.field(&["setup"], part, string(part, known + &text + "\n"));
     }
 
     /// A text with the variables that the kubelet expands, and names as jobc has them.

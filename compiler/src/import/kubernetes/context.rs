@@ -1,6 +1,6 @@
 //! What all pods of a job share: its names, and how texts of manifests read in a job file.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crate::openpai::converted;
 
@@ -22,8 +22,8 @@ pub(super) struct Context<'a> {
     hosts: Vec<(String, String, u64)>,
     /// Claims that the object makes for its pods: names, and the sizes of those that each pod has for itself.
     pub(super) claims: Vec<(String, Option<String>)>,
-    /// Names of volumes that one role hands to another.
-    pub(super) handed: BTreeSet<String>,
+    /// The volumes that the containers of a pod share, by role, with the names of the directories of the job.
+    pub(super) handed: BTreeMap<String, BTreeMap<String, String>>,
     /// Whether there is one group of pods alone.
     pub(super) is_single: bool,
 }
@@ -80,7 +80,7 @@ impl<'a> Context<'a> {
         }
         hosts.sort_by_key(|(name, ..)| std::cmp::Reverse(name.len()));
         hosts.dedup_by(|one, other| one.0 == other.0);
-        let (claims, handed) = (vec![], BTreeSet::new());
+        let (claims, handed) = (vec![], BTreeMap::new());
         Self { kind, job: job.to_owned(), objects, hosts, claims, handed, is_single: groups.len() < 2 }
     }
 

@@ -22,7 +22,11 @@ pub(super) fn has_rendezvous(env: &Node) -> bool {
 pub(super) fn write(kind: &Kind, groups: &[Group], facts: &mut Facts, at: Span, draft: &mut Draft<'_>) {
     let processes = facts.take(Fact::Processes);
     let elastic = elastic(facts, draft);
-    let names: Vec<&str> = groups.iter().map(|group| group.role.as_str()).collect();
+    // What fetches the data of a TrainJob takes no part.
+    let is_node = |group: &&Group| group.source == "node";
+    let trains = kind.name == "TrainJob" && groups.iter().any(|group| is_node(&group));
+    let names: Vec<&str> =
+        groups.iter().filter(|group| !trains || is_node(group)).map(|group| group.role.as_str()).collect();
     let mut block = Map::new();
     match kind.framework {
         Stands::Pytorch
@@ -168,6 +172,7 @@ fn elastic(facts: &mut Facts, draft: &mut Draft<'_>) -> Option<Json> {
     let max = facts.take_number(Fact::ElasticMax, draft);
     let restarts = facts.take_number(Fact::ElasticRestarts, draft);
     let backend = facts.take(Fact::ElasticBackend);
+    let (mut host, mut port) = (facts.take(Fact::ElasticHost), facts.take(Fact::ElasticPort));
     let any = min.or(max).map(|(_, part)| part).or(backend.as_ref().map(|(_, part)| *part))?;
     let mut block = json!({});
     let largest = max.or(min).map_or(1, |(count, _)| count);
@@ -182,6 +187,16 @@ fn elastic(facts: &mut Facts, draft: &mut Draft<'_>) -> Option<Json> {
         draft.account.field(part, "distributed.elastic");
     }
     if let Some((value, part)) = backend {
+        let is_etcd = scalar(&value).is_some_and(|name| name.starts_with("etcd"));
+        if let Some((host, at)) = host.take_if(|_| is_etcd) {
+            let number = port.take().and_then(|(port, at)| {
+                draft.account.field(at, "distributed.elastic.endpoint");
+                scalar(&port)
+            });
+            let number = number.unwrap_or("2379".to_owned());
+            block["endpoint"] = json!(format!("{}:{number}", scalar(&host).unwrap_or_default()));
+            draft.account.field(at, "distributed.elastic.endpoint");
+        }
         match scalar(&value).as_deref() {
             Some("c10d") => draft.note(part, "the default"),
             Some("etcd" | "etcd-v2") => {
@@ -190,6 +205,9 @@ fn elastic(facts: &mut Facts, draft: &mut Draft<'_>) -> Option<Json> {
             }
             other => draft.invalid(part, format!("unknown backend `{}`", other.unwrap_or_default()), ""),
         }
+    }
+    for (_, part) in host.into_iter().chain(port) {
+        draft.note(part, "jobc sets the address of the rendezvous");
     }
     Some(block)
 }

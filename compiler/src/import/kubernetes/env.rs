@@ -82,9 +82,14 @@ fn config(item: &Node, pod: &Pod<'_, '_, '_>) -> Option<String> {
     pod.context.objects.config(&of("name")?, &of("key")?, "env")
 }
 
-/// The expression for a field of the pod.
+/// The expression for the field that a variable names.
 fn field(item: &Node) -> Option<&'static str> {
-    let path = text_in(item, &["valueFrom", "fieldRef", "fieldPath"])?.replace('"', "'");
+    expression(&text_in(item, &["valueFrom", "fieldRef", "fieldPath"])?)
+}
+
+/// The expression for a field of the pod.
+pub(super) fn expression(path: &str) -> Option<&'static str> {
+    let path = path.replace('"', "'");
     FIELDS.iter().find(|(name, _)| *name == path).map(|(_, expression)| *expression)
 }
 
@@ -165,7 +170,7 @@ fn from(pod: &mut Pod<'_, '_, '_>, name: &str, item: &Node, source: &Node, part:
                 "`export NAME=$(hostname -i)` in `run` has the address, `${{ hosts.ROLE[0] }}` is that of an instance",
             ),
         },
-        "resourceFieldRef" => match amount(pod, &entry.value, &of("resource")) {
+        "resourceFieldRef" => match amount(pod, &entry.value) {
             Some(value) => variable(&mut pod.role, name, Some(&value), part),
             None => pod.role.draft.changed(
                 part,
@@ -188,7 +193,8 @@ pub(super) fn fetched(kind: &str, name: &str) -> String {
 }
 
 /// An amount of the container: `limits.cpu`, in the unit of the reference.
-fn amount(pod: &Pod<'_, '_, '_>, reference: &Node, resource: &str) -> Option<String> {
+pub(super) fn amount(pod: &Pod<'_, '_, '_>, reference: &Node) -> Option<String> {
+    let resource = text_at(reference, "resource")?;
     let container = text_at(reference, "containerName");
     let of_pod = pod.spec.get("containers").map_or(&[][..], Node::items).iter();
     let mut named = of_pod.filter(|item| container.is_none() || text_at(item, "name") == container);

@@ -61,7 +61,10 @@ facts! {
     ElasticMax "`distributed.elastic.max`";
     ElasticRestarts "`distributed.elastic.max_restarts`";
     ElasticBackend "`distributed.elastic.backend`";
+    ElasticHost "`distributed.elastic.endpoint` for `etcd`";
+    ElasticPort "`distributed.elastic.endpoint` for `etcd`";
     Entrypoint "`run` of the head";
+    Submitter "`run` of the head, where `entrypoint` is absent";
     Packages "`setup` of the head for `pip`; `env` for `env_vars`; others are an error";
     LauncherWorks "`distributed.launch: first`";
     Runtime "the roles of the runtime in the same file, else `kubernetes.runtime` of a target";

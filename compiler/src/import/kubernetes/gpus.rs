@@ -9,8 +9,10 @@ use crate::source::Span;
 use crate::stdlib::providers::{Provider, RequestForm, Unit, all as providers};
 
 use super::super::container::size;
+use super::super::keyed::only;
 use super::super::nodes::{json as node, string};
-use super::super::values::{scalar, text_at, text_in};
+use super::super::values::{scalar, text_at};
+use super::env;
 use super::reader::{Pod, named};
 
 /// What the amounts of a request say.
@@ -73,8 +75,8 @@ pub(super) fn read(pod: &mut Pod<'_, '_, '_>, devices: &[&Entry]) {
             );
         }
         for device in devices.iter().filter(|device| !is_known(device)) {
-            let message = format!("`{}` is not a resource that jobc knows", device.key);
-            pod.role.draft.refuse(
+            let message = format!("`{}` is not requested: jobc does not know this resource", device.key);
+            pod.role.draft.changed(
                 device.key_span,
                 message,
                 "write the device as `resources: {devices: [/dev/…]}` of a job file, and this name under `kubernetes.devices` of a target",
@@ -176,51 +178,84 @@ fn matched(pattern: &str, text: &str) -> Option<Vec<(String, String)>> {
     (!value.is_empty()).then(|| vec![(name.to_owned(), value.to_owned())])
 }
 
-/// A claim that a container uses, of a template in the same file.
+/// A claim that a container uses, where its template or itself is in the same file.
 pub(super) fn claim(pod: &mut Pod<'_, '_, '_>, item: &Node) {
     let part = item.span;
+    only(item, &["name", "request"], "a claim of a container", pod.role.draft);
     let name = text_at(item, "name").unwrap_or_default();
     let Some(of_pod) = named(pod.spec.get("resourceClaims"), &name) else {
         return pod.role.draft.invalid(part, format!("the pod has no claim `{name}`"), "");
     };
     let path = format!("roles.{}.resources.gpu", pod.role.name);
-    let template = text_at(of_pod, "resourceClaimTemplateName");
-    let object =
-        template.as_ref().and_then(|name| pod.context.objects.get("ResourceClaimTemplate", name, &path));
-    let requests = object.and_then(|object| {
-        ["spec", "spec", "devices", "requests"].iter().try_fold(object, |node, key| node.get(key))
-    });
-    let requests = requests.map_or(&[][..], Node::items);
-    let class = |request: &Node| {
-        text_in(request, &["exactly", "deviceClassName"]).or_else(|| text_at(request, "deviceClassName"))
+    let object = |kind: &str, key: &str| {
+        let name = text_at(of_pod, key)?;
+        Some((kind.to_owned(), name.clone(), pod.context.objects.get(kind, &name, &path)))
     };
-    let provider = requests.first().and_then(class).and_then(|class| {
-        let (_, name) = CLASSES.iter().find(|(known, _)| *known == class)?;
-        providers().iter().find(|known| known.name == *name)
-    });
-    let Some(provider) = provider else {
+    let object = object("ResourceClaimTemplate", "resourceClaimTemplateName")
+        .or_else(|| object("ResourceClaim", "resourceClaimName"));
+    let Some((kind, name, Some(object))) = object else {
+        let (kind, name, _) = object.unwrap_or(("claim".to_owned(), name, None));
         pod.role.draft.note(of_pod.span, "the container's line is reported");
-        return pod.role.draft.refuse(
+        return pod.role.draft.lacks(
             part,
-            match &template {
-                Some(template) if object.is_none() => {
-                    format!("the devices are in the ResourceClaimTemplate `{template}` of the cluster")
-                }
-                _ => format!("the claim `{name}` is not one for GPUs of a known driver"),
-            },
-            "write the GPUs as `resources: {gpu: 1}` in a job file, and `kubernetes: {gpu: {provider: nvidia-dra}}` in a targets file",
+            format!("the {kind} `{name}` is not in the file"),
+            format!("it says which devices: {}", env::fetched(&kind, &name)),
         );
     };
-    let count: u64 = requests
-        .iter()
-        .map(|request| {
-            let count = text_in(request, &["exactly", "count"]).or_else(|| text_at(request, "count"));
-            count.and_then(|count| count.parse().ok()).unwrap_or(1)
-        })
-        .sum();
+    if kind == "ResourceClaim" {
+        let instead = "`resources: {gpu: {count: 1, share: {…}}}` is a part of one";
+        pod.role.draft.changed(
+            part,
+            format!("the devices of the claim `{name}` are for all who name it: each role gets its own"),
+            instead,
+        );
+    }
+    let spec = object.get("spec");
+    let devices = spec.and_then(|spec| spec.get("spec").unwrap_or(spec).get("devices"));
+    let all = devices.and_then(|devices| devices.get("requests")).map_or(&[][..], Node::items);
+    let only_one = text_at(item, "request");
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for request in all.iter().filter(|request| only_one.is_none() || text_at(request, "name") == only_one) {
+        // Of alternatives the first is the one that is wanted.
+        let first = request.get("firstAvailable").and_then(|list| list.items().first());
+        let wanted = request.get("exactly").or(first).unwrap_or(request);
+        let class = text_at(wanted, "deviceClassName").unwrap_or_default();
+        let count = text_at(wanted, "count").and_then(|count| count.parse().ok()).unwrap_or(1);
+        *counts.entry(class).or_default() += count;
+    }
     pod.role.draft.account.field(of_pod.span, &path);
     pod.role.draft.account.field(part, &path);
-    let count = count + pod.role.get(&["resources", "gpu"]).and_then(super::facts::number_of).unwrap_or(0);
+    for (class, count) in counts {
+        devices_of(pod, &class, count, part);
+    }
+}
+
+/// Devices of a class.
+fn devices_of(pod: &mut Pod<'_, '_, '_>, class: &str, count: u64, part: Span) {
+    let known = CLASSES.iter().find(|(known, _)| *known == class).map(|(_, name)| *name);
+    let is_gpu = ["gpu", "npu", "accel"].iter().any(|word| class.contains(word));
+    let default = providers().iter().find(|known| known.vendor == jobc_schema::gpu::Vendor::Nvidia);
+    let provider = match known {
+        Some(name) => providers().iter().find(|known| known.name == name),
+        None => default.filter(|_| is_gpu),
+    };
+    let Some(provider) = provider else {
+        return pod.role.draft.changed(
+            part,
+            format!("devices of the class `{class}` are not requested: jobc does not know their driver"),
+            "`kubernetes: {patches: [{kind: Job, patch: …}]}` of a target adds the claim",
+        );
+    };
+    if known.is_none() {
+        pod.role.draft.changed(
+            part,
+            format!("devices of the class `{class}` are taken for GPUs"),
+            "`kubernetes: {gpu: {provider: nvidia-dra}}` of a target claims those of NVIDIA's driver",
+        );
+    }
+    let before = pod.role.get(&["resources", "gpu"]);
+    let before = before.and_then(|gpu| super::facts::number_of(gpu.get("count").unwrap_or(gpu))).unwrap_or(0);
+    let count = count.saturating_add(before);
     let gpu = request(provider, &Holes::from([("count".to_owned(), (count.to_string(), None))]));
     write(pod, provider, &gpu, part);
 }

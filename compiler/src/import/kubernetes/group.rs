@@ -1,12 +1,16 @@
 //! A group of equal pods, which becomes a role.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use crate::document::Node;
+use crate::openpai::converted;
 use crate::source::Span;
 
 use super::super::draft::Draft;
 use super::super::nodes::{json as node, number};
+use super::containers::Handed;
 use super::facts::Facts;
 
 /// A group of equal pods.
@@ -18,6 +22,8 @@ pub(super) struct Group {
     pub(super) source: String,
     /// The role that it becomes.
     pub(super) role: String,
+    /// The role of the program in the same pods.
+    pub(super) pods: String,
     /// Its pod template.
     pub(super) template: Node,
     /// What its fields say.
@@ -27,6 +33,17 @@ pub(super) struct Group {
 }
 
 impl Group {
+    /// The volumes that it shares with other containers of its pods, with the names of the directories of the job.
+    pub(super) fn handed(&self, all: &Handed) -> BTreeMap<String, String> {
+        let mut own: BTreeMap<String, String> = BTreeMap::new();
+        for (_, volume) in all.iter().filter(|(pods, _)| *pods == self.pods) {
+            let is_alone = all.iter().filter(|(_, other)| other == volume).count() == 1;
+            let name = if is_alone { volume.clone() } else { format!("{}-{volume}", self.pods) };
+            own.insert(volume.clone(), converted(&name, 28, true).unwrap_or("files".to_owned()));
+        }
+        own
+    }
+
     /// `spec` of its pods.
     pub(super) fn spec(&self) -> Option<&Node> {
         self.template.get("spec")

@@ -3,6 +3,7 @@
 use crate::document::{Entry, Node, Value};
 
 use super::super::draft::Draft;
+use super::super::keyed::only;
 use super::super::values::{scalar, text_in};
 use super::context::role_name;
 use super::facts::Facts;
@@ -91,6 +92,9 @@ fn group(
         );
         return None;
     };
+    if !place.at.is_empty() {
+        only(template, &["metadata", "spec"], "a pod template", draft);
+    }
     let at = at.unwrap_or_else(|| node.entries().first().map_or(node.span, |entry| entry.key_span));
     let wanted = role_name(kind, &source).unwrap_or("main".to_owned());
     let Some(role) = layout::free_name(&wanted, known) else {
@@ -118,7 +122,7 @@ fn group(
             }
         }
     }
-    Some(Group { at, source, role, template: template.clone(), facts, instances: 1 })
+    Some(Group { at, source, pods: role.clone(), role, template: template.clone(), facts, instances: 1 })
 }
 
 /// The role that jobc wrote a pod for.

@@ -2,25 +2,21 @@
 //!
 //! A role hands its files over in a directory of the job: the volumes that it shares with the program.
 
-use std::collections::BTreeSet;
-
 use jobc_schema::shell;
 
-use crate::document::{Entry, Node, Value};
+use crate::document::{Node, Value};
 
 use super::super::command::{Command, command};
 use super::super::draft::Draft;
-use super::super::nodes::{entry, map, sequence, string};
+use super::super::nodes::string;
 use super::super::values::{text_at, texts};
+use super::containers::{Handed, is_sidecar, items, mounted, program, with};
 use super::context::role_name;
 use super::facts::Facts;
 use super::group::Group;
 use super::kinds::{Kind, Stands};
 use super::layout::free_name;
 use super::reader::Pod;
-
-/// Why a part of a container that is refused has no row of its own.
-pub(super) const REPORTED: &str = "the name of the container is reported";
 
 /// A container that becomes a role.
 pub(super) struct Earlier {
@@ -37,23 +33,14 @@ pub(super) fn has_role(kind: &Kind, group: &Group) -> bool {
 
 /// How many of the containers become roles: all up to the last one that is not like the program.
 fn roles(kind: &Kind, spec: &Node) -> usize {
-    let main = spec.get("containers").and_then(|all| all.items().first());
+    let main = program(spec);
     let is_role =
-        |item: &Node| !is_of_jobc(item) && !waits(kind, item) && !is_beside(item) && !is_setup(main, item);
+        |item: &Node| !is_of_jobc(item) && !waits(kind, item) && !is_sidecar(item) && !is_setup(main, item);
     items(spec, "initContainers").iter().rposition(is_role).map_or(0, |last| last + 1)
-}
-
-fn items<'n>(spec: &'n Node, key: &str) -> &'n [Node] {
-    spec.get(key).map_or(&[][..], Node::items)
 }
 
 fn is_of_jobc(item: &Node) -> bool {
     text_at(item, "name").is_some_and(|name| name.starts_with("jobc-"))
-}
-
-/// Whether it runs on beside the program.
-fn is_beside(item: &Node) -> bool {
-    text_at(item, "restartPolicy").as_deref() == Some("Always")
 }
 
 /// Whether it waits for the head of Ray, as jobc does.
@@ -78,15 +65,16 @@ fn is_setup(main: Option<&Node>, item: &Node) -> bool {
 const IGNORED: [&str; 5] =
     ["image", "imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy", "resources"];
 
-/// Takes the containers that become roles out of the pods, in their order; returns them with the names of the volumes that
-/// they hand over.
+/// Takes the containers that become roles out of the pods, in their order, and adds the volumes that they hand over.
 pub(super) fn take(
     kind: &'static Kind,
     groups: &mut [Group],
+    others: &[Group],
+    handed: &mut Handed,
     draft: &mut Draft<'_>,
-) -> (Vec<Earlier>, BTreeSet<String>) {
-    let (mut all, mut handed): (Vec<Earlier>, BTreeSet<String>) = Default::default();
-    let mut taken: Vec<Group> = groups.to_vec();
+) -> Vec<Earlier> {
+    let mut all: Vec<Earlier> = Vec::new();
+    let mut taken: Vec<Group> = groups.iter().chain(others).cloned().collect();
     for group in groups.iter_mut() {
         let Some(spec) = group.spec().cloned() else { continue };
         let count = roles(kind, &spec);
@@ -95,13 +83,14 @@ pub(super) fn take(
         }
         let (first, rest) = items(&spec, "initContainers").split_at(count);
         let (own, others): (Vec<&Node>, Vec<&Node>) =
-            first.iter().partition(|item| !is_of_jobc(item) && !waits(kind, item) && !is_beside(item));
+            first.iter().partition(|item| !is_of_jobc(item) && !waits(kind, item));
         let left: Vec<Node> = others.into_iter().chain(rest).cloned().collect();
         let later: Vec<&Node> = left.iter().chain(items(&spec, "containers")).collect();
         for (at, item) in own.iter().enumerate() {
             let others = own.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, item)| *item);
             let others: Vec<String> = others.chain(later.iter().copied()).flat_map(mounted).collect();
-            handed.extend(mounted(item).into_iter().filter(|name| others.contains(name)));
+            let shared = mounted(item).into_iter().filter(|name| others.contains(name));
+            handed.extend(shared.map(|name| (group.pods.clone(), name)));
             let source = text_at(item, "name").unwrap_or("setup".to_owned());
             let wanted = role_name(kind, &source).unwrap_or("setup".to_owned());
             let numbered = (2..).map(|number| format!("{wanted}-{number}"));
@@ -117,7 +106,8 @@ pub(super) fn take(
             let template = with(&group.template, &spec, &[], std::slice::from_ref(*item), &|name| {
                 volumes.contains(name)
             });
-            let new = Group { at: title, source, role, template, facts: Facts::default(), instances: 1 };
+            let (pods, facts) = (group.pods.clone(), Facts::default());
+            let new = Group { at: title, source, role, pods, template, facts, instances: 1 };
             taken.push(new.clone());
             // Each waits for the one before it, and the program for the last.
             if let Some(last) = all.last_mut().filter(|last| last.before == group.role) {
@@ -130,74 +120,19 @@ pub(super) fn take(
         let is_used = |name: &String| by_later.contains(name) || !by_own.contains(name);
         group.template = with(&group.template, &spec, &left, items(&spec, "containers"), &is_used);
     }
-    (all, handed)
-}
-
-/// The volumes that a container mounts.
-fn mounted(container: &Node) -> Vec<String> {
-    let mounts = ["volumeMounts", "volumeDevices"].into_iter().filter_map(|key| container.get(key));
-    mounts.flat_map(Node::items).filter_map(|mount| text_at(mount, "name")).collect()
-}
-
-/// A template with these containers, and the volumes that are kept.
-fn with(
-    template: &Node,
-    spec: &Node,
-    before: &[Node],
-    containers: &[Node],
-    is_kept: &dyn Fn(&String) -> bool,
-) -> Node {
-    let changed = |known: &Entry| {
-        let items = match known.key.as_str() {
-            "initContainers" => before.to_vec(),
-            "containers" => containers.to_vec(),
-            // The containers before the program need no GPU.
-            "tolerations" if !is_for_gpus(containers) => {
-                let is_of_gpu =
-                    |item: &&Node| text_at(item, "key").is_some_and(|key| key.ends_with(".com/gpu"));
-                known.value.items().iter().filter(|item| !is_of_gpu(item)).cloned().collect()
-            }
-            "volumes" => {
-                let is_kept = |volume: &&Node| text_at(volume, "name").is_none_or(|name| is_kept(&name));
-                known.value.items().iter().filter(is_kept).cloned().collect()
-            }
-            _ => return Some(known.clone()),
-        };
-        let list = sequence(known.value.span, items);
-        (!list.items().is_empty()).then(|| entry(known.key.clone(), known.key_span, list))
-    };
-    let spec = map(spec.span, spec.entries().iter().filter_map(changed).collect());
-    let fields = template.entries().iter().map(|known| match known.key.as_str() {
-        "spec" => entry("spec", known.key_span, spec.clone()),
-        _ => known.clone(),
-    });
-    map(template.span, fields.collect())
-}
-
-/// Whether a container asks for GPUs.
-fn is_for_gpus(containers: &[Node]) -> bool {
-    let mut amounts = containers.iter().filter_map(|container| container.get("resources"));
-    amounts.any(|resources| resources.to_json().to_string().contains("gpu"))
+    all
 }
 
 /// Reads the `initContainers` that are not roles.
 pub(super) fn read(pod: &mut Pod<'_, '_, '_>, node: &Node) {
     let mut script: Vec<String> = Vec::new();
     for item in node.items() {
-        let title = text_at(item, "name").unwrap_or_default();
         if is_of_jobc(item) {
             pod.role.draft.note(item.span, "jobc writes it");
             continue;
         }
         if waits(pod.context.kind, item) {
             pod.role.draft.note(item.span, "jobc starts the workers of Ray when the head answers");
-            continue;
-        }
-        if is_beside(item) {
-            let name = item.get("name").map_or(item.span, |name| name.span);
-            let instead = "write a role for it; roles reach each other by name";
-            pod.role.draft.refuse(name, format!("the container `{title}` runs beside the program"), instead);
-            pod.role.draft.note(item.span, REPORTED);
             continue;
         }
         for entry in item.entries() {
@@ -222,7 +157,8 @@ pub(super) fn read(pod: &mut Pod<'_, '_, '_>, node: &Node) {
     }
     if !script.is_empty() {
         let text = script.join("\n") + "\n";
-        let text = pod.context.text(&text, super::context::Use::Script);
+        let known = pod.role.get(&["setup"]).and_then(Node::as_str).unwrap_or_default().to_owned();
+        let text = pod.context.text(&text, super::context::Use::Script) + &known;
         let path = ["roles", pod.role.name, "setup"];
         pod.role.draft.set(&path, node.span, string(node.span, text));
     }

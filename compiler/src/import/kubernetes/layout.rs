@@ -208,7 +208,7 @@ fn time(path: &[&str], value: &Node, part: Span, draft: &mut Draft<'_>) {
 }
 
 /// What a role that is up has reached: ready where it has a check.
-fn running(role: &str, draft: &Draft<'_>) -> &'static str {
+pub(super) fn running(role: &str, draft: &Draft<'_>) -> &'static str {
     if draft.get(&["roles", role, "ready"]).is_some() { "ready" } else { "started" }
 }
 

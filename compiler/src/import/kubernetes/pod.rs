@@ -10,6 +10,7 @@ use super::super::draft::Draft;
 use super::super::nodes::{json, sequence, string};
 use super::super::values::{scalar, text_at};
 use super::container::Container;
+use super::containers::program;
 use super::context::Context;
 use super::reader::Pod;
 use super::rows::{Fields, Row, changed, field, note, refused};
@@ -24,7 +25,7 @@ pub(super) const POD_SPEC: &[Row] = &[
     field("activeDeadlineSeconds", "`timeout` of the role"),
     field("affinity", "`kubernetes.affinity` of a target"),
     note("automountServiceAccountToken", KUBELET),
-    field("containers", "the role; a second container is an error"),
+    field("containers", "the role, and a role for each further one"),
     field("dnsConfig", "`dns`"),
     note("dnsPolicy", "jobc chooses it by `network` and `dns`"),
     note("enableServiceLinks", KUBELET),
@@ -36,14 +37,18 @@ pub(super) const POD_SPEC: &[Row] = &[
         "write the size that the program needs: `resources: {shm: 8GiB}`",
     ),
     field("hostNetwork", "`network: host`"),
-    refused("hostPID", "processes of others are visible", "leave it out; `jobc exec` enters a task"),
+    changed(
+        "hostPID",
+        "the program does not see processes of others",
+        "`jobc top` and `jobc stats` measure the tasks of a job",
+    ),
     note("hostUsers", "a job's namespaces are its own"),
     note("hostname", "an instance is called ROLE-INDEX"),
     note("hostnameOverride", "an instance is called ROLE-INDEX"),
     field("imagePullSecrets", "`kubernetes.image_pull_secrets` of a target"),
     field(
         "initContainers",
-        "`setup`, where they are like the program; else roles that it needs, and sidecars are an error",
+        "`setup`, where they are like the program; else roles that it needs; sidecars are roles beside it",
     ),
     field("nodeName", "`kubernetes.node_selector` of a target"),
     field("nodeSelector", "`kubernetes.node_selector` of a target"),
@@ -110,7 +115,11 @@ impl Pod<'_, '_, '_> {
         match name {
             "activeDeadlineSeconds" => self.seconds(&["timeout"], node, part),
             "affinity" => self.setting("affinity", part, node.clone()),
-            "containers" => self.containers(node),
+            "containers" => {
+                if let Some(program) = program(self.spec) {
+                    Container::read(self, program);
+                }
+            }
             "dnsConfig" => self.dns(node),
             "hostAliases" => self.aliases(node),
             "hostNetwork" if node.value == Value::Bool(true) => {
@@ -158,38 +167,19 @@ impl Pod<'_, '_, '_> {
         }
     }
 
-    fn containers(&mut self, node: &Node) {
-        let Some((first, more)) = node.items().split_first() else { return };
-        // What the operators look for by its name is the role; others are sidecars.
-        let named =
-            |name: &str| node.items().iter().find(|item| text_at(item, "name").as_deref() == Some(name));
-        let main = ["pytorch", "tensorflow", "node", "main"].into_iter().find_map(named).unwrap_or(first);
-        for item in node.items().iter().filter(|item| item.span != main.span && !more.is_empty()) {
-            let name = text_at(item, "name").unwrap_or_default();
-            self.role.draft.refuse(
-                item.get("name").map_or(item.span, |name| name.span),
-                format!("a second container, `{name}`, in the same pod"),
-                "write a role for each program; roles reach each other by name",
-            );
-            self.role.draft.note(item.span, initial::REPORTED);
-        }
-        Container::read(self, main);
-    }
-
-    /// Accounts for volumes and claims that no container refers to.
+    /// Accounts for volumes and claims that the program does not refer to.
     fn referred(&mut self, name: &str, node: &Node) {
         let keys: &[&str] =
             if name == "volumes" { &["volumeMounts", "volumeDevices"] } else { &["resources"] };
-        let all = ["containers", "initContainers"].into_iter().filter_map(|key| self.spec.get(key));
-        let names: Vec<String> = all
-            .flat_map(Node::items)
-            .flat_map(|container| keys.iter().filter_map(|key| container.get(key)))
-            .flat_map(|list| list.get("claims").unwrap_or(list).items())
-            .filter_map(|item| text_at(item, "name"))
-            .collect();
+        let lists = program(self.spec).into_iter().flat_map(|program| {
+            keys.iter()
+                .filter_map(|key| program.get(key))
+                .flat_map(|list| list.get("claims").unwrap_or(list).items())
+        });
+        let names: Vec<String> = lists.filter_map(|item| text_at(item, "name")).collect();
         for item in node.items() {
             if !text_at(item, "name").is_some_and(|name| names.contains(&name)) {
-                self.role.draft.note(item.span, "no container refers to it");
+                self.role.draft.note(item.span, "the program does not refer to it");
             }
         }
     }

@@ -6,6 +6,7 @@ use crate::document::Node;
 use crate::source::Span;
 
 use super::super::draft::Draft;
+use super::super::keyed::only;
 use super::super::nodes::{json as node, number, string};
 use super::super::values::{scalar, text_at, texts};
 use super::facts::{Fact, Facts, number_of};
@@ -75,6 +76,7 @@ fn restart(role: &str, value: &Node, part: Span, job: &Facts, draft: &mut Draft<
 
 /// `podFailurePolicy` of a Job.
 fn pod_failures(role: &str, value: &Node, part: Span, draft: &mut Draft<'_>) {
+    only(value, &["rules"], "`podFailurePolicy`", draft);
     for rule in value.get("rules").map_or(&[][..], Node::items) {
         let at = rule.span;
         let action = text_at(rule, "action").unwrap_or_default();
@@ -105,9 +107,9 @@ fn pod_failures(role: &str, value: &Node, part: Span, draft: &mut Draft<'_>) {
             ("FailJob" | "FailIndex", Some("In")) => "never_on_exit_codes",
             ("FailJob" | "FailIndex", Some("NotIn")) => "on_exit_codes",
             _ => {
-                draft.refuse(
+                draft.changed(
                     at,
-                    format!("a rule with the action `{action}` for these failures"),
+                    format!("the rule with the action `{action}` for these failures is not kept"),
                     "write `retry` of the role: `on_exit_codes`, `never_on_exit_codes`, `disruptions: ignore`",
                 );
                 continue;
@@ -128,21 +130,39 @@ fn pod_failures(role: &str, value: &Node, part: Span, draft: &mut Draft<'_>) {
 
 /// `successPolicy` of a Job.
 fn success_rules(role: &str, value: &Node, part: Span, draft: &mut Draft<'_>) {
+    only(value, &["rules"], "`successPolicy`", draft);
     for rule in value.get("rules").map_or(&[][..], Node::items) {
-        let count = rule.get("succeededCount").and_then(number_of);
-        match (count, text_at(rule, "succeededIndexes").as_deref()) {
-            (Some(count), None) => {
-                let path = ["roles", role, "completion", "min_succeeded"];
-                draft.field(&path, rule.span, number(rule.span, count));
-            }
-            _ => draft.refuse(
+        only(rule, &["succeededCount", "succeededIndexes"], "a rule", draft);
+        let indexes = text_at(rule, "succeededIndexes");
+        let count = rule.get("succeededCount").and_then(number_of).or(indexes.as_deref().map(length));
+        let Some(count) = count else {
+            draft.invalid(rule.span, "the rule has neither `succeededCount` nor `succeededIndexes`", "");
+            continue;
+        };
+        let path = ["roles", role, "completion", "min_succeeded"];
+        draft.set(&path, rule.span, number(rule.span, count.max(1)));
+        match indexes {
+            Some(indexes) => draft.changed(
                 rule.span,
-                "certain instances end the job",
+                format!("any {count} instances end the job, not those of `{indexes}` alone"),
                 "write these instances as a role of their own, with `completion: {min_succeeded: all}`",
             ),
+            None => draft.account.field(rule.span, path.join(".")),
         }
     }
     draft.account.field(part, format!("roles.{role}.completion"));
+}
+
+/// How many numbers a list such as `0,2-4` has.
+fn length(indexes: &str) -> u64 {
+    let of = |part: &str| match part.split_once('-') {
+        Some((first, last)) => {
+            let number = |text: &str| text.trim().parse::<u64>().unwrap_or(0);
+            number(last).saturating_sub(number(first)).saturating_add(1)
+        }
+        None => 1,
+    };
+    indexes.split(',').map(of).fold(0, u64::saturating_add)
 }
 
 /// Those of the job.

@@ -111,11 +111,14 @@ pub(super) fn probe(pod: &mut Pod<'_, '_, '_>, container: &Node, name: &str, nod
                     pod.role.field(&["ready", "http"], at, json(at, &rules));
                 }
             }
-            "grpc" => pod.role.draft.refuse(
-                at,
-                "a check by gRPC",
-                "write `ready: {exec: [grpc_health_probe, …]}`, or `port`",
-            ),
+            "grpc" => {
+                only(&entry.value, &["port", "service"], "`grpc`", pod.role.draft);
+                if let Some(port) = port(pod, container, &entry.value, at) {
+                    pod.role.field(&["ready", "port"], at, string(at, port));
+                }
+                let instead = "write `ready: {exec: [grpc_health_probe, …]}` for the answer of the program";
+                pod.role.draft.changed(at, "the check by gRPC is one of its port", instead);
+            }
             "initialDelaySeconds" => pod.seconds(&["ready", "delay"], &entry.value, at),
             "periodSeconds" if seconds == Some(10) => pod.role.draft.note(at, "the default"),
             "periodSeconds" => pod.seconds(&["ready", "every"], &entry.value, at),

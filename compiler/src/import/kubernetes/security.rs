@@ -6,7 +6,7 @@ use super::super::container::capability;
 use super::super::nodes::string;
 use super::super::values::{text_at, texts};
 use super::reader::Pod;
-use super::rows::{Fields, Row, changed, field, note, refused};
+use super::rows::{Fields, Row, changed, field, note};
 
 const PROFILE: &str = "the profiles are those of jobc";
 
@@ -38,7 +38,7 @@ pub(super) const SECURITY: &[Row] = &[
         "write the group as `user: \"USER:GROUP\"`",
     ),
     note("supplementalGroupsPolicy", "it is about `supplementalGroups`"),
-    refused("sysctls", "settings of the kernel", "leave them out, or set them on the nodes"),
+    changed("sysctls", "settings of the kernel are not made", "set them on the nodes"),
     note("windowsOptions", "of Windows"),
 ];
 

@@ -6,12 +6,17 @@ use crate::document::{Node, Value};
 use crate::openpai::converted;
 use crate::source::Span;
 
+use super::super::keyed::only;
 use super::super::nodes::{json as node, string};
 use super::super::values::{scalar, text_at, text_in};
 use super::context::Use;
 use super::env::{self, declared};
 use super::reader::{Pod, named};
 use super::resources::memory;
+
+/// Fields of a mount.
+const MOUNT: [&str; 7] =
+    ["mountPath", "mountPropagation", "name", "readOnly", "recursiveReadOnly", "subPath", "subPathExpr"];
 
 /// Volumes that jobc writes for fields of a job; its others it writes again by itself.
 const OF_JOBC: [&str; 2] = ["jobc-files", "jobc-shm"];
@@ -25,17 +30,13 @@ pub(super) fn read(pod: &mut Pod<'_, '_, '_>, list: &Node) {
             pod.role.draft.invalid(part, format!("the mount of `{name}` has no `mountPath`"), "");
             continue;
         };
+        only(mount, &MOUNT, "a mount", pod.role.draft);
         if let Some(entry) = mount.entries().iter().find(|entry| entry.key == "subPathExpr") {
-            pod.role.draft.note(part, "its path is reported");
-            if let Some(volume) = named(pod.spec.get("volumes"), &name) {
-                pod.role.draft.note(volume.span, "the path of its mount is reported");
-            }
-            pod.role.draft.refuse(
+            pod.role.draft.changed(
                 entry.key_span,
-                "a directory that depends on the pod",
-                "write the path in the command: `/output/$JOBC_INDEX`",
+                format!("each instance mounts all of `{name}`, not a directory of its own"),
+                format!("write the path in the command: `{}/$JOBC_INDEX`", target.trim_end_matches('/')),
             );
-            continue;
         }
         if target.starts_with("/etc/jobc/") || name.starts_with("jobc-") && !OF_JOBC.contains(&name.as_str())
         {
@@ -57,6 +58,10 @@ pub(super) fn read(pod: &mut Pod<'_, '_, '_>, list: &Node) {
             (None, Some(Some(size))) => {
                 let directory = super::super::nodes::json(part, &json!({ "sizeLimit": size }));
                 Mounting { pod, mount, target: &target, part }.empty(&directory, &name, part);
+            }
+            (None, None) if pod.context.kind.name == "RayJob" => {
+                let message = format!("only the operator makes the volume `{name}`");
+                pod.role.draft.changed(part, message, "write it as `data` or `files` of the role");
             }
             (None, None) => pod.role.draft.invalid(part, format!("the pod has no volume `{name}`"), ""),
         }
@@ -83,8 +88,8 @@ impl Mounting<'_, '_, '_, '_> {
     fn volume(&mut self, volume: &Node, name: &str) {
         let Some(entry) = volume.entries().iter().find(|entry| entry.key != "name") else {
             // A volume without a source is an empty directory.
-            if self.pod.context.handed.contains(name) {
-                return self.handed(name, volume.span);
+            if let Some(name) = self.shared(name) {
+                return self.handed(&name, volume.span);
             }
             return self.entry("data", name, &json!({"source": "instance:", "writable": true}), volume.span);
         };
@@ -98,10 +103,10 @@ impl Mounting<'_, '_, '_, '_> {
             |node: &Node, key: &str| node.get(key).is_some_and(|flag| flag.value == Value::Bool(true));
         let read_only = is_on(self.mount, "readOnly") || is_on(kind, "readOnly");
         match entry.key.as_str() {
-            "emptyDir" if self.pod.context.handed.contains(name) && self.target != "/dev/shm" => {
-                self.handed(name, volume.span);
-            }
-            "emptyDir" => self.empty(kind, name, volume.span),
+            "emptyDir" => match self.shared(name) {
+                Some(name) => self.handed(&name, volume.span),
+                None => self.empty(kind, name, volume.span),
+            },
             "persistentVolumeClaim" => {
                 self.pod.context.objects.get(
                     "PersistentVolumeClaim",
@@ -173,12 +178,8 @@ impl Mounting<'_, '_, '_, '_> {
             "image" => {
                 self.refuse(volume.span, part, "files of another image", "copy them in an `image` block");
             }
-            "projected" | "downwardAPI" => self.refuse(
-                volume.span,
-                part,
-                format!("a volume of kind `{}`", entry.key),
-                "write the files as `files` of the role; /etc/jobc/job.json describes the job",
-            ),
+            "downwardAPI" => self.downward(kind, volume.span),
+            "projected" => self.projected(kind, volume.span),
             kind => {
                 let driver = text_at(&entry.value, "driver").unwrap_or(kind.to_owned());
                 self.pod.role.draft.changed(
@@ -238,9 +239,15 @@ impl Mounting<'_, '_, '_, '_> {
         self.entry("data", name, &json!({"source": source, "writable": true}), volume);
     }
 
+    /// The name of the directory that a volume is, where several containers of the pod mount it.
+    fn shared(&self, volume: &str) -> Option<String> {
+        let own = self.pod.context.handed.get(self.pod.role.name)?;
+        own.get(volume).filter(|_| self.target != "/dev/shm").cloned()
+    }
+
     /// A directory that one role hands to another, wherever each mounts it.
     fn handed(&mut self, name: &str, volume: Span) {
-        let name = converted(name, 28, true).unwrap_or("files".to_owned());
+        let name = name.to_owned();
         let draft = &mut *self.pod.role.draft;
         let known = draft.get(&["data", &name, "mount"]).and_then(Node::as_str).map(str::to_owned);
         if known.is_none() {
@@ -297,6 +304,59 @@ impl Mounting<'_, '_, '_, '_> {
         };
         let numbered = (2..).map(|number| format!("{base}-{number}"));
         std::iter::once(base.clone()).chain(numbered).find(|name| is_free(name)).unwrap_or(base)
+    }
+
+    /// Several sources of files at one path.
+    fn projected(&mut self, kind: &Node, volume: Span) {
+        only(kind, &["defaultMode", "sources"], "`projected`", self.pod.role.draft);
+        let sources = kind.get("sources").map_or(&[][..], Node::items);
+        for source in sources.iter().flat_map(Node::entries) {
+            let name = text_at(&source.value, "name").unwrap_or_default();
+            match source.key.as_str() {
+                "configMap" => self.files("ConfigMap", &name, &source.value, source.key_span),
+                "secret" => self.files("Secret", &name, &source.value, source.key_span),
+                "downwardAPI" => self.downward(&source.value, source.key_span),
+                key => self.pod.role.draft.changed(
+                    source.key_span,
+                    format!("no `{key}` is mounted at `{}`", self.target),
+                    "`kubernetes: {service_account: NAME}` of a target is who the pods are",
+                ),
+            }
+        }
+        let path = format!("roles.{}.files", self.pod.role.name);
+        self.pod.role.draft.account.field(self.part, &path);
+        self.pod.role.draft.account.field(volume, &path);
+    }
+
+    /// Fields of the pod, each a file.
+    fn downward(&mut self, kind: &Node, volume: Span) {
+        let role = self.pod.role.name;
+        only(kind, &["defaultMode", "items"], "`downwardAPI`", self.pod.role.draft);
+        for item in kind.get("items").map_or(&[][..], Node::items) {
+            let path = text_at(item, "path").unwrap_or_default();
+            let field = text_in(item, &["fieldRef", "fieldPath"]);
+            // A file is the same for all instances.
+            let value = field
+                .as_deref()
+                .and_then(env::expression)
+                .filter(|expression| !expression.contains("instance."))
+                .map(str::to_owned);
+            let value = value.or_else(|| env::amount(self.pod, item.get("resourceFieldRef")?));
+            if let Some(value) = value {
+                let target = format!("{}/{path}", self.target.trim_end_matches('/'));
+                let file = node(item.span, &json!({ "content": value }));
+                self.pod.role.draft.field(&["roles", role, "files", &target], item.span, file);
+            } else {
+                let what = field.unwrap_or("the amount".to_owned());
+                self.pod.role.draft.changed(
+                    item.span,
+                    format!("the file `{path}` is not written: `{what}` of the pod is not known to a job"),
+                    "/etc/jobc/job.json describes the job; `$JOBC_INDEX` and `$JOBC_ROLE` are the instance",
+                );
+            }
+        }
+        self.pod.role.draft.account.field(volume, format!("roles.{role}.files"));
+        self.pod.role.draft.account.field(self.part, format!("roles.{role}.files"));
     }
 
     /// The keys of a ConfigMap or a Secret, each a file.

@@ -1,7 +1,7 @@
 //! Kinds of Kubeflow: the Training Operator, the MPI Operator and Kubeflow Trainer.
 
 use super::super::facts::Fact;
-use super::super::rows::{Row, changed, fact, note, refused, setting};
+use super::super::rows::{Row, changed, fact, field, note, setting};
 use super::kind::{Kind, Name, PodGroups, Stands};
 use super::shared::{CONTROLLER, JOBSET_SPEC, KIND, OLD_POLICY, REPLICA, REPLICATED_JOBS, RUN_POLICY};
 
@@ -32,14 +32,14 @@ const PYTORCH_SPEC: &[Row] = &[
     fact("elasticPolicy.minReplicas", Fact::ElasticMin),
     fact("elasticPolicy.nProcPerNode", Fact::Processes),
     fact("elasticPolicy.rdzvBackend", Fact::ElasticBackend),
-    refused(
+    changed(
         "elasticPolicy.rdzvConf",
-        "settings of the rendezvous",
+        "settings of the rendezvous are not made",
         "write them as `--rdzv-conf` of `torchrun` in the command",
     ),
-    note("elasticPolicy.rdzvHost", "jobc sets the address of the rendezvous"),
+    fact("elasticPolicy.rdzvHost", Fact::ElasticHost),
     note("elasticPolicy.rdzvId", "jobc sets the name of the rendezvous"),
-    note("elasticPolicy.rdzvPort", "jobc sets the port of the rendezvous"),
+    fact("elasticPolicy.rdzvPort", Fact::ElasticPort),
     note("elasticPolicy.standalone", "jobc sets the address of the rendezvous"),
     fact("nprocPerNode", Fact::Processes),
 ];
@@ -112,40 +112,24 @@ pub(super) static TRAINJOB: Kind = Kind {
             &[
                 fact("activeDeadlineSeconds", Fact::JobTimeout),
                 setting("annotations", "kubernetes.annotations"),
-                refused(
-                    "initializer",
-                    "programs of the runtime that fetch the model and the data",
-                    "write `data`, or a role that fetches them and `needs` in the other",
-                ),
+                field("initializer", "`env` of the roles of the runtime that fetch the model and the data"),
                 setting("labels", "kubernetes.labels"),
                 note("managedBy", CONTROLLER),
-                refused(
-                    "podSpecOverrides",
-                    "changes of the pods of the runtime",
-                    "write them in the pods themselves",
-                ),
-                refused(
-                    "podTemplateOverrides",
-                    "changes of the pods of the runtime",
-                    "write them in the pods themselves",
-                ),
+                field("podSpecOverrides", "what they change of the pods"),
+                field("podTemplateOverrides", "what they change of the pods"),
                 note("mlPolicy.numNodes", "`numNodes` of the TrainJob"),
                 fact("mlPolicy.torch.numProcPerNode", Fact::Processes),
-                refused(
+                changed(
                     "mlPolicy.mpi",
-                    "a runtime that starts MPI",
-                    "write `distributed: {framework: mpi}` in a job file",
+                    "the launcher of MPI gets no host file and no ssh",
+                    "write `distributed: {framework: mpi, roles: {launcher: launcher, node: worker}}`",
                 ),
                 note("mlPolicy.flux", "the command starts its processes itself"),
                 note("mlPolicy.jax", "the command starts its processes itself"),
                 note("mlPolicy.plainML", "the command starts its processes itself"),
                 fact("numProcPerNode", Fact::Processes),
                 note("podGroupPolicy", "`gang` of a job file, and the queue of a target"),
-                refused(
-                    "runtimePatches",
-                    "changes of the pods of the runtime",
-                    "write them in the pods themselves",
-                ),
+                field("runtimePatches", "what they change of the pods"),
                 fact("runtimeRef", Fact::Runtime),
                 fact("suspend", Fact::Suspend),
             ],

@@ -1,7 +1,7 @@
 //! Fields that several kinds have.
 
 use super::super::facts::Fact;
-use super::super::rows::{Row, changed, fact, field, note, refused, setting};
+use super::super::rows::{Row, changed, fact, field, note, setting};
 use super::kind::{Kind, Name, PodGroups, Stands};
 
 const CLEAN: &str = "jobc keeps the logs of tasks that have ended: `jobc logs` prints them";
@@ -21,7 +21,7 @@ pub(super) const JOB_SPEC: &[Row] = &[
     fact("parallelism", Fact::Parallelism),
     fact("podFailurePolicy", Fact::PodFailures),
     note("podReplacementPolicy", "jobc starts a task again when it has ended"),
-    refused("scheduling", "a scheduling policy of Kubernetes", "write `gang` in a job file"),
+    changed("scheduling", "a scheduling policy of Kubernetes is not kept", "write `gang` in a job file"),
     note("selector", CONTROLLER),
     fact("successPolicy", Fact::SuccessRules),
     fact("suspend", Fact::Suspend),
