@@ -222,10 +222,10 @@ pub(super) fn variable(role: &mut Role<'_, '_>, name: &str, value: Option<&str>,
         );
     }
     if !is_name {
-        return role.draft.refuse(
+        return role.draft.changed(
             part,
-            format!("`{name}` is not a name that shells accept"),
-            "write letters, digits and `_`",
+            format!("`{name}` is not set: shells accept no such name"),
+            format!("write the command of the image behind it: `run: [env, \"{name}=VALUE\", COMMAND]`"),
         );
     }
     if name == "NVIDIA_VISIBLE_DEVICES" && value.is_some_and(|value| !value.contains("${{")) {

@@ -108,7 +108,7 @@ pub(in super::super) static KEYS: &[CommandOption] = &[
         "storage_opt",
         Refusal("settings of the engine's storage", "write `resources: {disk: 100GiB}` in a job file"),
     ),
-    key("sysctls", Refusal("settings of the kernel", "leave them out, or set them on the host")),
+    key("sysctls", Field("nothing: set them on the host")),
     key("tmpfs", Field("`data`, with `source: memory:SIZE`; without a size `instance:`")),
     key("tty", Note("`jobc run -it` and `jobc exec -it` give a terminal")),
     key("ulimits", Field("`resources.ulimits`")),

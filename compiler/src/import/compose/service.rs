@@ -1,12 +1,13 @@
 //! One service: each of its keys as a field, a note or a refusal.
 
 mod before;
+mod checks;
 mod deploy;
 mod dockerfile;
 mod files;
+mod program;
 
 use crate::document::{Entry, Node, Value};
-use crate::openpai::{MAX_ROLE_NAME, converted};
 use crate::source::Span;
 use crate::suggest;
 
@@ -14,16 +15,11 @@ use super::super::container::{self, Role};
 use super::super::draft::Draft;
 use super::super::env_file;
 use super::super::keyed::only;
-use super::super::nodes::{number, sequence, string};
+use super::super::nodes::{number, string};
 use super::super::options::Becomes;
-use super::super::values::{is_empty, pairs, scalar, text_at, texts};
-use super::super::words::{Piece, split_plain};
+use super::super::values::{is_empty, scalar, text_at, texts};
 use super::keys::KEYS;
 use super::project::Project;
-
-/// Keys of a check.
-const HEALTH: [&str; 7] =
-    ["disable", "interval", "retries", "start_interval", "start_period", "test", "timeout"];
 
 /// A service that is being read.
 pub(super) struct Service<'r, 'd, 's> {
@@ -88,7 +84,7 @@ pub(super) fn read(
 
 impl Service<'_, '_, '_> {
     /// A text with its variables as parameters, and the names of services as hosts.
-    fn resolved(&mut self, key: &str, text: &str, part: Span) -> String {
+    pub(super) fn resolved(&mut self, key: &str, text: &str, part: Span) -> String {
         let text = self.project.variables.interpolate(text, part, self.role.draft);
         self.project.names.rewrite(key, &text)
     }
@@ -210,6 +206,9 @@ impl Service<'_, '_, '_> {
             "shm_size" => container::limit(role, "shm", &text, part),
             "stop_grace_period" => self.time(&["grace_period"], &text, part),
             "stop_signal" => role.field(&["stop_signal"], part, string(part, text)),
+            "sysctls" => {
+                role.draft.changed(part, "settings of the kernel are not made", "set them on the host");
+            }
             "tmpfs" => {
                 for (text, part) in texts(node) {
                     let (target, options) = text.split_once(':').unwrap_or((&text, ""));
@@ -244,77 +243,7 @@ impl Service<'_, '_, '_> {
                 "a file that changes another is read with it: `jobc import -f compose.yaml -f compose.override.yaml`",
             );
         }
-        let command = self.command.take();
-        let image = entries.iter().find(|entry| entry.key == "image").and_then(|entry| scalar(&entry.value));
-        let is_known = self.entrypoint.is_some();
-        let dotted = std::mem::take(&mut self.dotted);
-        for (name, value, part) in &dotted {
-            if is_known {
-                self.role.draft.account.field(*part, format!("roles.{}.run", self.role.name));
-            } else if image.as_ref().is_some_and(|image| image.contains("elasticsearch")) {
-                elastic(&mut self.role, name, value, *part);
-            } else {
-                container::variable(&mut self.role, name, Some(value), *part);
-            }
-        }
-        match (self.entrypoint.take(), command) {
-            (Some((mut words, part)), command) => {
-                if !dotted.is_empty() {
-                    // Shells pass no such variables on; the program `env` does.
-                    let set = dotted.iter().map(|(name, value, at)| string(*at, format!("{name}={value}")));
-                    words.splice(0..0, std::iter::once(string(part, "env")).chain(set));
-                }
-                if let Some((more, at)) = command {
-                    self.role.draft.account.field(at, format!("roles.{}.run", self.role.name));
-                    words.extend(more);
-                }
-                self.role.field(&["run"], part, sequence(part, words));
-            }
-            (None, Some((words, part))) => self.role.field(&["args"], part, sequence(part, words)),
-            (None, None) => {}
-        }
-    }
-
-    /// The words of `command` or `entrypoint`; none for one that resets it to that of the image.
-    fn words(&mut self, key: &str, node: &Node, part: Span) -> Option<(Vec<Node>, Span)> {
-        let words: Vec<Node> = if let Value::Sequence(items) = &node.value {
-            let texts: Vec<(String, Span)> =
-                items.iter().filter_map(|item| Some((scalar(item)?, item.span))).collect();
-            texts.into_iter().map(|(text, at)| string(at, self.resolved(key, &text, at))).collect()
-        } else {
-            let text = scalar(node)?;
-            let Ok(words) = split_plain(&text) else {
-                self.role.draft.invalid(part, "the quote is not closed", "");
-                return None;
-            };
-            let piece = |piece: Piece| match piece {
-                Piece::Text(text) | Piece::Other(text) => text,
-                Piece::Variable(name) => format!("${{{name}}}"),
-            };
-            let texts: Vec<String> =
-                words.into_iter().map(|word| word.pieces.into_iter().map(piece).collect()).collect();
-            texts.iter().map(|text| string(node.span, self.resolved(key, text, node.span))).collect()
-        };
-        if words.is_empty() {
-            self.role.draft.note(part, "empty: the default of the image");
-            return None;
-        }
-        Some((words, part))
-    }
-
-    fn environment(&mut self, node: &Node, part: Span) {
-        let pairs = pairs(node);
-        if pairs.is_empty() {
-            return self.role.draft.note(part, "empty: the default");
-        }
-        for (name, value, part) in pairs {
-            let value = value.map(|value| self.resolved(&name, &value, part));
-            if let (true, Some(value)) = (is_dotted(&name), &value) {
-                self.dotted.push((name, value.clone(), part));
-                continue;
-            }
-            container::variable(&mut self.role, &name, value.as_deref(), part);
-        }
+        self.program(entries);
     }
 
     fn env_files(&mut self, node: &Node) {
@@ -331,99 +260,6 @@ impl Service<'_, '_, '_> {
         }
     }
 
-    fn needs(&mut self, node: &Node, part: Span) {
-        let named = |name: &str| converted(name, MAX_ROLE_NAME, true).unwrap_or_default();
-        for entry in node.entries() {
-            only(&entry.value, &["condition", "required", "restart"], "`depends_on`", self.role.draft);
-        }
-        let items = match &node.value {
-            Value::Mapping(entries) => entries
-                .iter()
-                .map(|entry| {
-                    (
-                        entry.key.clone(),
-                        text_at(&entry.value, "condition").unwrap_or("service_started".to_owned()),
-                        entry.key_span,
-                    )
-                })
-                .collect::<Vec<_>>(),
-            _ => texts(node)
-                .into_iter()
-                .map(|(name, span)| (name, "service_started".to_owned(), span))
-                .collect(),
-        };
-        if items.is_empty() {
-            self.role.draft.note(part, "empty: the default");
-        }
-        for (name, condition, part) in items {
-            let state = match condition.as_str() {
-                "service_started" => "started",
-                "service_healthy" => "ready",
-                "service_completed_successfully" => "succeeded",
-                _ => {
-                    self.role.draft.invalid(part, format!("unknown condition `{condition}`"), "");
-                    continue;
-                }
-            };
-            if !self.project.names.has_service(&name) {
-                self.role.draft.note(part, "the service is left out: it has a profile");
-                continue;
-            }
-            let needed = named(&name);
-            self.role.field(&["needs", &needed], part, string(part, state));
-        }
-    }
-
-    fn health(&mut self, node: &Node, part: Span) {
-        only(node, &HEALTH, "`healthcheck`", self.role.draft);
-        let is_off = node.get("disable").is_some_and(|off| off.to_json() == true);
-        let test = node.get("test");
-        let words: Vec<(String, Span)> = test.map(texts).unwrap_or_default();
-        let first = words.first().map(|(word, _)| word.as_str());
-        let is_awaited = self.project.awaited.iter().any(|name| name == self.name);
-        if is_off || first == Some("NONE") {
-            return self.role.draft.note(part, "no check");
-        }
-        if !is_awaited {
-            return self.role.draft.note(part, "no service waits for this one to be healthy");
-        }
-        let Some(test) = test else {
-            return self.role.draft.refuse(
-                part,
-                "the check is that of the image",
-                "write the command as `test`",
-            );
-        };
-        let at = test.span;
-        let list = match first {
-            Some("CMD") => {
-                words[1..].iter().map(|(word, at)| string(*at, self.resolved("test", word, *at))).collect()
-            }
-            Some("CMD-SHELL") => {
-                let command = words.get(1).map(|(word, _)| word.clone()).unwrap_or_default();
-                let command = self.resolved("test", &command, at);
-                container::health_command(&command, at).items().to_vec()
-            }
-            _ => {
-                let command = self.resolved("test", first.unwrap_or_default(), at);
-                container::health_command(&command, at).items().to_vec()
-            }
-        };
-        self.role.field(&["ready", "exec"], part, sequence(at, list));
-        for entry in node.entries() {
-            let (key, at) = (entry.key.as_str(), entry.key_span);
-            let value = scalar(&entry.value).map(|value| self.text(&value, at)).unwrap_or_default();
-            match key {
-                "interval" => self.time(&["ready", "every"], &value, at),
-                "timeout" => self.time(&["ready", "try_timeout"], &value, at),
-                "start_period" => self.time(&["ready", "delay"], &value, at),
-                "retries" => self.role.draft.note(at, "`ready` is tried until its `timeout`"),
-                "start_interval" => self.role.draft.note(at, "`ready.every` is the time between all checks"),
-                _ => {}
-            }
-        }
-    }
-
     pub(super) fn instances(&mut self, text: &str, part: Span) {
         match text.parse::<u64>() {
             Ok(1) => self.role.draft.note(part, "the default"),
@@ -432,32 +268,4 @@ impl Service<'_, '_, '_> {
             _ => self.role.draft.invalid(part, format!("`{text}` is not a number of instances above 0"), ""),
         }
     }
-
-    fn time(&mut self, path: &[&str], text: &str, part: Span) {
-        match container::duration(text) {
-            Some(time) => self.role.field(path, part, string(part, time)),
-            None if text.contains("${{") => self.role.field(path, part, string(part, text)),
-            None => self.role.draft.invalid(part, format!("`{text}` is not a time such as `30s`"), ""),
-        }
-    }
-}
-
-/// Whether a name is one that programs of Java read, and no shell passes on.
-fn is_dotted(name: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    name.contains(['.', '-'])
-        && name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && name.chars().all(is_part)
-}
-
-/// A setting of Elasticsearch, under the name that its image reads too.
-fn elastic(role: &mut Role<'_, '_>, name: &str, value: &str, part: Span) {
-    let name = name.replace('_', "__").replace('.', "_").to_ascii_uppercase();
-    let name = format!("ES_SETTING_{name}");
-    container::variable(role, &name, Some(value), part);
-    role.draft.changed(
-        part,
-        format!("the setting becomes `{name}`: a job has no variables with `.` in their names"),
-        "images of Elasticsearch 7.16 and later read it",
-    );
 }
