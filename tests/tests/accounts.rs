@@ -169,6 +169,38 @@ fn an_unknown_key_is_not_silent() {
     );
 }
 
+/// An option that no tool has, in each place for options of a script or a command line, is refused at its place.
+#[test]
+fn an_unknown_option_is_not_silent() {
+    let mut counted = 0;
+    let options = [
+        ("#SBATCH ", " --zzz-jobc=1"),
+        ("srun ", " --zzz-jobc=1"),
+        ("docker run ", " --zzz-jobc"),
+        ("podman run ", " --zzz-jobc"),
+    ];
+    let samples =
+        ["sbatch", "docker-run"].map(|format| files(&workspace().join("tests/foreign").join(format)));
+    for path in samples.into_iter().flatten() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for (before, option) in options {
+            // Where a command begins, or a line of options.
+            let begins =
+                |at: &usize| text[..*at].rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
+            let places = text.match_indices(before).map(|(at, _)| at).filter(begins);
+            for at in places.map(|at| at + before.len() - 1) {
+                let changed = format!("{}{option}{}", &text[..at], &text[at..]);
+                let imported = import(&path, &changed);
+                let is_found =
+                    imported.found.iter().any(|span| imported.sources.slice(*span).contains("zzz-jobc"));
+                assert!(is_found, "{path}: `{option}` vanishes behind `{before}` at byte {at}");
+                counted += 1;
+            }
+        }
+    }
+    assert!(counted > 40, "only {counted} places");
+}
+
 /// The words of a command line in front of the image: each option has a row.
 #[test]
 fn each_option_of_a_command_line_has_a_row() {

@@ -135,8 +135,13 @@ fn what_is_written_is_canonical_and_sound() {
             for (name, text) in [("job.yaml", job.as_str()), (path.file_name().unwrap(), text.as_str())] {
                 let files = DiskFiles(path.parent().unwrap().to_owned());
                 let mut arguments = Arguments { targets: vec!["local".to_owned()], ..Arguments::default() };
-                let variables =
-                    [("API_TOKEN", "t"), ("HF_HOME", "/hf"), ("HOME", "/root"), ("IMAGE", "busybox:1.37")];
+                let variables = [
+                    ("API_TOKEN", "t"),
+                    ("EPOCHS", "3"),
+                    ("HF_HOME", "/hf"),
+                    ("HOME", "/root"),
+                    ("IMAGE", "busybox:1.37"),
+                ];
                 arguments.environment =
                     BTreeMap::from(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
                 let job = Source::new(name, text);

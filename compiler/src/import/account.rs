@@ -5,6 +5,9 @@ use serde::Serialize;
 use crate::diagnostic::{Code, Diagnostic, Severity, Sink, codes};
 use crate::source::{Sources, Span};
 
+/// Why the value of an option on its own needs no field.
+pub(super) const VALUE: &str = "the value of the option before it";
+
 /// What became of every directive, option or key, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Account {
@@ -94,6 +97,7 @@ impl Account {
     pub fn rows(&self) -> Vec<&Row> {
         let mut rows: Vec<&Row> = self.rows.iter().collect();
         rows.sort_by_key(|row| (row.span.source, row.span.start));
+        rows.dedup();
         rows
     }
 
@@ -132,6 +136,7 @@ impl Account {
         dropped.retain(|row| !sources.slice(row.span).starts_with("#!"));
         // An item of a list in braces has no name.
         dropped.retain(|row| !sources.slice(row.span).starts_with('{'));
+        dropped.retain(|row| !matches!(&row.outcome, Outcome::Note(why) if why == VALUE));
         let settings = of(|outcome| matches!(outcome, Outcome::Target(_)));
         let notes = [
             (
@@ -152,7 +157,7 @@ impl Account {
             let mut names: Vec<String> = Vec::new();
             for row in &rows {
                 let text = sources.slice(row.span);
-                let name = text.split(['=', ' ', '\n']).next().unwrap_or(text).to_owned();
+                let name = text.split(['=', ' ', '\n']).next().unwrap_or(text).trim_matches('"').to_owned();
                 if !names.contains(&name) {
                     names.push(name);
                 }

@@ -6,6 +6,7 @@ use crate::diagnostic::Sink;
 use crate::document::{Document, Entry, Node, Value};
 use crate::source::Sources;
 
+use super::account::VALUE;
 use super::container::{self, Mount, Role};
 use super::draft::Draft;
 use super::keyed::{each, key, name_job};
@@ -274,7 +275,7 @@ fn run_arguments(words: &[(String, crate::source::Span)], role: &mut Role<'_, '_
             || {
                 let value = words.next_if(|(value, _)| is_known || !value.starts_with('-'));
                 if let Some((_, at)) = value {
-                    role.draft.note(*at, "the value of the option before it");
+                    role.draft.note(*at, VALUE);
                 }
                 value.map(|(value, _)| value.clone()).unwrap_or_default()
             },

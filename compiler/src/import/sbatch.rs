@@ -19,6 +19,7 @@ mod scan;
 mod script;
 mod settings;
 mod steps;
+mod unused;
 mod values;
 mod variables;
 

@@ -8,11 +8,11 @@ use super::Script;
 use super::body::Body;
 use super::directives::Directive;
 use super::het::Part;
-use super::layout::{Layout, ROLE};
+use super::layout::{Layout, ROLE, Request};
 use super::settings::Settings;
 use super::steps::{self, Step};
 use super::variables::Facts;
-use super::{image, outside, own, script};
+use super::{image, outside, own, script, unused};
 
 /// Reads a component, and returns its shape; `part` says which one of a heterogeneous job it is.
 pub(super) fn read(
@@ -55,7 +55,7 @@ pub(super) fn read(
         draft.note(option.span, "an option of a step that asks for hosts, which jobc knows");
     }
     let is_mpi = steps.iter().any(Step::is_mpi);
-    let layout = shape(&settings, &steps, &text[start..], (whole, start), draft);
+    let (layout, request) = shape(&settings, &steps, &text[start..], (whole, start), draft);
     let ranked = match own {
         Some(sets) => {
             let command: String = steps.iter().map(|step| step.command.as_str()).collect();
@@ -66,6 +66,7 @@ pub(super) fn read(
     image::write(&settings, &steps, (&text[start..], &body.classes), first, draft);
     if shell.is_some() {
         body.without_srun(&steps, if is_mpi { Some(layout) } else { None }, draft);
+        unused::remove(&steps, &mut body);
         let mut facts = facts(&settings, layout, ranked, part);
         if let Some(role) = own::role(text) {
             role.clone_into(&mut facts.role);
@@ -80,7 +81,7 @@ pub(super) fn read(
         body.read_commands(draft);
         body.replace_arguments(draft);
     }
-    settings.request.write(&layout, ROLE, draft);
+    request.write(&layout, ROLE, draft);
     array(&settings, &text[start..], draft);
     let run = body.finish();
     let at = Span::new(id, start, text.trim_end().len().max(start));
@@ -94,14 +95,14 @@ pub(super) fn read(
     layout
 }
 
-/// How many instances there are.
+/// How many instances there are, and what they request.
 fn shape(
     settings: &Settings,
     steps: &[Step],
     body: &str,
     (whole, start): (Span, usize),
     draft: &mut Draft<'_>,
-) -> Layout {
+) -> (Layout, Request) {
     let (nodes, tasks, _) = settings.request.shape();
     let count = |step: &Step, name: &str| {
         let value = step.option(name)?.value.text();
@@ -127,7 +128,10 @@ fn shape(
             ("gpus-per-node", &mut request.gpus_per_node),
         ] {
             if let (Some(option), Some(number)) = (step.option(name), count(step, name)) {
-                *given = Some((number, option.span));
+                // CPUs of the script are those of the allocation.
+                if given.is_none() || name != "cpus-per-task" {
+                    *given = Some((number, option.span));
+                }
             }
         }
     }
@@ -178,7 +182,7 @@ fn shape(
             "no instance waits for the others between them; a step that must run alone, or end first, is a role of its own, with `needs`",
         );
     }
-    layout
+    (layout, request)
 }
 
 fn facts(settings: &Settings, layout: Layout, ranked: bool, part: Option<&Part<'_>>) -> Facts {

@@ -35,6 +35,8 @@ pub(super) struct Step {
     pub(super) command: String,
     /// Where the command ends.
     pub(super) end: usize,
+    /// The variables of the script that hold options.
+    pub(super) variables: Vec<String>,
     /// Whether the shell goes on before it ends.
     pub(super) background: bool,
 }
@@ -112,6 +114,7 @@ pub(super) fn read(
             let mut step = Step {
                 range: start..words.end,
                 options: vec![],
+                variables: vec![],
                 command: String::new(),
                 end: words.end,
                 background: false,
@@ -119,6 +122,7 @@ pub(super) fn read(
             while let Some(word) = rest.next_if(|word| is_option(body, word)) {
                 let text = word.text();
                 if let Some(name) = variable(&word) {
+                    step.variables.push(name.to_owned());
                     in_variable((body, classes), name, &span, span(word.range.clone()), &mut step, draft);
                     continue;
                 }
