@@ -225,6 +225,11 @@ pub struct Share {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("default" = false, "examples" = [true]))]
     pub time: bool,
+    /// [preview] Whole GPUs that each instance gets at most: above `count`, those that no other job leases or waits for
+    /// when it starts. Once another job waits for them, its tasks leave by `preemption` and resume with fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "forms::count", extend("examples" = [4]))]
+    pub grow: Option<u32>,
 }
 
 /// Minimum isolation of a slice.

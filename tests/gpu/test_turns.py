@@ -3,6 +3,7 @@
 Each program writes the time of the host's clock at every step, so that its file says when it ran. A turn is a second.
 """
 
+import json
 import os
 import re
 import signal
@@ -117,10 +118,10 @@ def test_three_jobs_have_about_equal_turns(host):
     jobs = [host.start(host.steps(name, 10_000), "--devices", "0") for name in names]
     host.until(lambda: min(len(host.ran(name)) for name in names) >= 3, 60)
     counts = [len(host.ran(name)) for name in names]
+    changed = changes(host, *jobs)
+    assert changed <= turns(host, *jobs) and max(counts) - min(counts) <= 1, (changed, counts)
     for job in jobs:
         host.finish(job)
-    assert max(counts) - min(counts) <= 1, counts
-    assert changes(host, *jobs) <= turns(host, *jobs)
     for name in names:
         # The second of each is a whole turn: the first began when the job came.
         begin, end = host.ran(name)[1]
@@ -200,3 +201,54 @@ def test_a_task_that_cannot_be_frozen_is_refused(host):
     """Without root and without delegated cgroups a job cannot take turns, and does not start without them."""
     expect(host.run(host.steps("loose", 1), "--devices", "0"), 125, "the task has no cgroup that can be frozen", "jobc doctor")
     assert not host.ran("loose")
+
+
+LEAVES = "ls /dev | grep -c 'nvidia[0-9]' >> /out/{name}; trap 'exit 85' TERM; [ -e /out/end ] || while :; do sleep 0.1; done"
+
+
+def growing(host, name, **settings):
+    """The path of a job that asks for one GPU and takes two; it writes how many it sees, and ends once /out/end exists."""
+    path = host.file(name, gpu={"count": 1, "share": {"grow": 2}}, run=LEAVES.format(name=name))
+    with open(path) as file:
+        job = json.load(file)
+    with open(path, "w") as file:
+        json.dump(job | {"preemption": {"exit_codes": [85], "grace": "5s"}} | settings, file)
+    return path
+
+
+def test_a_job_grows_and_gives_back_what_another_waits_for(host):
+    """It leaves by the contract and goes on with one GPU; the other has what it waited for; nothing counts as a retry."""
+    grown = host.start(growing(host, "grown"))
+    host.until(lambda: host.read_output("grown") == "2\n")
+    assert sorted(host.devices_of(grown)) == ["0", "1"]
+    other = host.start(host.steps("other", 10_000), "--queue")
+    host.until(lambda: host.ran("other"))
+    host.until(lambda: host.read_output("grown") == "2\n1\n")
+    assert len(host.devices_of(grown)) == 1 == len(host.devices_of(other))
+    record = host.json("inspect", grown)
+    assert record["state"] == "running" and any("gave GPUs back" in note and other in note for note in record["notes"]), record["notes"]
+    assert record["tasks"][0]["earlier"][0]["verdict"]["kind"] == "preempted"
+    # What is free again is not taken while it runs.
+    host.finish(other)
+    time.sleep(2)
+    assert len(host.devices_of(grown)) == 1
+    (host.output / "end").touch()
+    expect(host.call("suspend", grown), 0)
+    host.until(lambda: host.state(grown) == "suspended")
+    expect(host.call("resume", grown), 0)
+    assert host.wait(grown) == 0
+    assert host.read_output("grown") == "2\n1\n2\n"
+
+
+def test_a_job_does_not_grow_onto_what_others_wait_for(host):
+    """It starts with what it asks for."""
+    holder = host.start(host.file("holder", run="sleep 60"), "--devices", "0")
+    host.wait_until_running(holder)
+    both = host.start(host.file("both", gpu=2), "--queue")
+    host.until(lambda: host.json("gpu", "leases")["waiting"])
+    (host.output / "end").touch()
+    # It has the priority, so it passes the one that waits.
+    expect(host.run(growing(host, "modest", priority=9), "--queue"), 0)
+    assert host.read_output("modest") == "1\n"
+    host.finish(holder)
+    assert host.wait(both) == 0

@@ -61,7 +61,7 @@ fn a_program_writes_files() {
     let run = jobc(&directory, &["backend", "test", "demo"]).exits(0);
     assert_eq!(
         run.out,
-        "demo: a demo; 3 features, 1 in part\n4 jobs written, 104 refused by the manifest, 0 failed\n"
+        "demo: a demo; 3 features, 1 in part\n4 jobs written, 105 refused by the manifest, 0 failed\n"
     );
 }
 
@@ -213,7 +213,7 @@ fn templates_write_files() {
     let run = directory.jobc(&["backend", "test", "demo"]).exits(0);
     assert_eq!(
         run.out,
-        "demo: a demo; 2 features, 0 in part\n2 jobs written, 106 refused by the manifest, 0 failed\n"
+        "demo: a demo; 2 features, 0 in part\n2 jobs written, 107 refused by the manifest, 0 failed\n"
     );
 }
 

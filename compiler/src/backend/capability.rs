@@ -171,6 +171,8 @@ pub enum Capability {
     GpuShare,
     /// Turns on whole GPUs.
     GpuTime,
+    /// GPUs that are lent by a host.
+    GpuGrow,
     /// A slice by MIG profile.
     GpuProfile,
     /// A user other than the image's.
@@ -261,6 +263,7 @@ impl Capability {
         (Self::GpuVersion, "gpu.cuda, driver, compute_capability"),
         (Self::GpuShare, "gpu.share by memory or cores"),
         (Self::GpuTime, "gpu.share by time"),
+        (Self::GpuGrow, "gpu.share.grow"),
         (Self::GpuProfile, "gpu.share by MIG profile"),
         (Self::Needs(NeedState::Started), "needs: started"),
         (Self::Needs(NeedState::Ready), "needs: ready"),
@@ -674,5 +677,8 @@ fn needs_of_resources(role: &RolePlan, at: &Pointer, found: &mut CapabilityNeeds
         if share.time {
             found.push((Capability::GpuTime, at.key("share").key("time")));
         }
+    }
+    if gpu.grow.is_some() {
+        found.push((Capability::GpuGrow, at.key("share").key("grow")));
     }
 }

@@ -123,6 +123,7 @@ impl Backend for DockerfileBackend {
             | Capability::GpuVersion
             | Capability::GpuShare
             | Capability::GpuTime
+            | Capability::GpuGrow
             | Capability::GpuProfile
             | Capability::User
             | Capability::Workdir

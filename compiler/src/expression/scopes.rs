@@ -140,6 +140,7 @@ pub fn keeps_type(path: &[&str]) -> bool {
                 | "read_only_root"
                 | "privileged"
                 | "same_card"
+                | "grow"
                 | "time"
                 | "ssh"
         ),

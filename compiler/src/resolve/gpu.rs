@@ -67,7 +67,15 @@ fn amounts(gpu: &Gpu, first: u32, at: &Pointer, sink: &mut Sink) -> GpuPlan {
                 cuda: rules.cuda.clone(),
                 driver: rules.driver.clone(),
                 capabilities,
-                share: rules.share.as_ref().map(|share| resolve_share(share, &at.key("share"), sink)),
+                grow: rules
+                    .share
+                    .as_ref()
+                    .and_then(|share| resolve_grow(share, count, &at.key("share"), sink)),
+                share: rules
+                    .share
+                    .as_ref()
+                    .filter(|share| share.grow.is_none())
+                    .map(|share| resolve_share(share, &at.key("share"), sink)),
             }
         }
     }
@@ -136,6 +144,26 @@ fn resolve_share(share: &Share, at: &Pointer, sink: &mut Sink) -> SharePlan {
         time: share.time,
         enforced_by: None,
     }
+}
+
+/// The most whole GPUs of an instance, where it grows.
+fn resolve_grow(share: &Share, count: u32, at: &Pointer, sink: &mut Sink) -> Option<u32> {
+    let (most, at_grow) = (share.grow?, at.key("grow"));
+    if *share != (Share { grow: share.grow, ..Share::default() }) {
+        sink.push(
+            Diagnostic::error(codes::GPU_RULES, "`grow` is about whole GPUs, and excludes slices and turns")
+                .at_key(&at_grow, "")
+                .note("write `share` with `grow` alone, or remove `grow`"),
+        );
+    }
+    if most <= count {
+        sink.push(
+            Diagnostic::error(codes::GPU_RULES, format!("`grow` is the most GPUs, and `count` is {count}"))
+                .at(&at_grow, "")
+                .note(format!("write a number above {count}, or remove `share`")),
+        );
+    }
+    Some(most)
 }
 
 /// Reports what does not go together with turns on whole GPUs.

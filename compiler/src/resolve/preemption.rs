@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use jobc_schema::distributed::Members;
 use jobc_schema::plan::{PreemptionPlan, RolePlan};
 use jobc_schema::role::Role;
 use jobc_schema::{Job, Pointer};
@@ -26,6 +27,7 @@ pub(super) fn stop_signal(job: &Job, role: &Role) -> Option<String> {
 
 /// How tasks are resumed.
 pub(super) fn resolve_preemption(job: &Job, roles: &[RolePlan], sink: &mut Sink) -> Option<PreemptionPlan> {
+    report_growth(job, roles, sink);
     let preemption = job.preemption.as_ref()?;
     if let Some(name) = &preemption.checkpoint {
         let at = Pointer::ROOT.keys(["preemption", "checkpoint"]);
@@ -56,4 +58,30 @@ pub(super) fn resolve_preemption(job: &Job, roles: &[RolePlan], sink: &mut Sink)
         exit_codes: exit_codes.into_iter().collect(),
         checkpoint: preemption.checkpoint.clone(),
     })
+}
+
+/// Reports roles that grow and cannot shrink, or that do not use what they get.
+fn report_growth(job: &Job, roles: &[RolePlan], sink: &mut Sink) {
+    let is_member = |name: &str| match job.distributed.as_ref().map(|distributed| &distributed.roles) {
+        Some(Members::Names(names)) => names.iter().any(|member| member == name),
+        Some(Members::Parts(parts)) => parts.contains_key(name),
+        None => false,
+    };
+    for role in roles.iter().filter(|role| role.gpus().is_some_and(|gpu| gpu.grow.is_some())) {
+        let at = Pointer::ROOT.keys(["roles", role.declared(), "resources", "gpu", "share", "grow"]);
+        if job.preemption.is_none() {
+            sink.push(
+                Diagnostic::error(codes::GPU_RULES, "the job does not say how its tasks give GPUs back")
+                    .at_key(&at, "")
+                    .note("write `preemption`: by its signal and in its grace the tasks save and leave, to be resumed with fewer GPUs"),
+            );
+        }
+        if is_member(role.declared()) {
+            sink.push(
+                Diagnostic::error(codes::GPU_RULES, "`grow` and `distributed` exclude each other")
+                    .at_key(&at, "")
+                    .note("the processes of `distributed` are as many as `count`; leave the role out of it and count the GPUs in the program, as `torchrun --standalone --nproc-per-node gpu` does"),
+            );
+        }
+    }
 }

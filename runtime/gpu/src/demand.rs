@@ -34,6 +34,9 @@ pub struct Demand {
     pub seats: u32,
     /// How many devices, or slices, each of them has.
     pub each: u32,
+    /// How many each of them has at most, where no other job leases or waits for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grow: Option<u32>,
     /// The vendor of the cards.
     pub vendor: Vendor,
     /// Models that will do; empty: any.
@@ -109,6 +112,7 @@ impl Demands {
                 role: name.to_owned(),
                 seats: at_once.saturating_mul(turns.unwrap_or(1)),
                 each: gpu.count,
+                grow: gpu.grow,
                 vendor: gpu.vendor,
                 models: gpu.models.clone(),
                 memory_bytes: gpu.memory_bytes,
@@ -129,6 +133,20 @@ impl Demands {
             demands.roles.push(demand);
         }
         Ok(demands)
+    }
+
+    /// The requests with more GPUs than the job asks for, the largest first.
+    pub fn grown(&self) -> impl Iterator<Item = Self> {
+        let most = self.roles.iter().filter_map(|demand| demand.grow).max().unwrap_or(0);
+        (1..=most).rev().map(move |most| self.up_to(most)).take_while(move |grown| grown != self)
+    }
+
+    fn up_to(&self, most: u32) -> Self {
+        let grown = |demand: &Demand| {
+            let each = demand.grow.map_or(demand.each, |grow| demand.each.max(grow.min(most)));
+            Demand { each, ..demand.clone() }
+        };
+        Self { roles: self.roles.iter().map(grown).collect(), notes: self.notes.clone() }
     }
 
     /// Whether the job requests no GPU.

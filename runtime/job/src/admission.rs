@@ -55,6 +55,8 @@ pub struct Admission {
     ledger: Ledger,
     rules: Rules,
     entry: Entry,
+    /// The GPUs of the host, where it has more of them than it asked for.
+    grown: Option<Inventory>,
 }
 
 /// The answer to a job's request for resources.
@@ -85,7 +87,7 @@ impl Admission {
                     .help("run the job again to get another port, or wait until that job has ended"));
             }
         }
-        Ok(Self { ledger, rules, entry })
+        Ok(Self { ledger, rules, entry, grown: None })
     }
 
     /// Writes the entry anew if it was removed by another; nothing if it is there.
@@ -118,7 +120,7 @@ impl Admission {
         if let Some(error) = exceeds_capacity(plan, claim, capacity) {
             return Err(error);
         }
-        let Self { ledger, rules, entry } = self;
+        let Self { ledger, rules, entry, grown } = self;
         let now = Time::now().millis() / 1000;
         let directory = ledger.directory().to_owned();
         ledger.decide_entry(entry, demands, |entry, others| {
@@ -130,6 +132,7 @@ impl Admission {
                 };
             }
             let order = Order::new(rules, others.iter().chain([entry]), capacity, now);
+            let all: Vec<&Entry> = others.iter().collect();
             let others = order.before(others, entry);
             let limit = match order.exceeded(entry) {
                 Some(Exceeded::Always(message)) => {
@@ -140,12 +143,21 @@ impl Admission {
                 Some(Exceeded::Now(short)) => Some(short),
                 None => None,
             };
+            let rest = shortage(&entry.claim, capacity, &others);
+            let is_free = limit.is_none() && rest.is_none();
+            let more = is_free
+                .then(|| gpus::find_and_lock_more(&directory, &entry.claim, demands, &capacity.gpus, &all));
+            let more = more.flatten();
+            *grown = more.is_some().then(|| capacity.gpus.clone());
             // The scarcest first: that is the one to report.
-            let found = match limit {
-                Some(short) => Err(Shortage::NotFree(short)),
-                None => gpus::find_and_lock(&directory, &entry.claim, demands, &capacity.gpus, &others),
+            let found = match (limit, more) {
+                (Some(short), _) => Err(Shortage::NotFree(short)),
+                (None, Some(more)) => Ok(more),
+                (None, None) => {
+                    gpus::find_and_lock(&directory, &entry.claim, demands, &capacity.gpus, &others)
+                }
             };
-            let short = match (found, shortage(&entry.claim, capacity, &others)) {
+            let short = match (found, rest) {
                 (Ok(leased), None) => {
                     let leased = Some(leased).filter(|(leased, _)| !leased.is_empty());
                     return Decision {
@@ -172,12 +184,25 @@ impl Admission {
 
     /// Gives the resources back; the ports stay the job's.
     pub fn give_back(&mut self) -> Result<()> {
+        self.grown = None;
         let demands = self.entry.demands.clone();
         self.ledger.decide_entry(&mut self.entry, &demands, |_, _| Decision {
             state: EntryState::Entered,
             leased: Some((GpuLease::default(), DeviceLocks::default())),
             answer: Ok(()),
         })
+    }
+
+    /// Whether the job has more GPUs than it asked for.
+    pub fn is_grown(&self) -> bool {
+        self.grown.is_some()
+    }
+
+    /// The job that waits for GPUs which this one has above those that it asked for.
+    pub fn wanted_by(&self) -> Option<String> {
+        let inventory = self.grown.as_ref()?;
+        let entries = self.ledger.entries().ok()?;
+        gpus::first_helped(&self.entry, &entries, inventory).map(Entry::owner)
     }
 
     /// The job's part in the turns on its GPUs, if it shares them by time.

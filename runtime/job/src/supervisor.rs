@@ -178,6 +178,8 @@ struct Supervisor {
     prepared: Option<PreparedHost>,
     /// Its part in the turns on its GPUs, if it shares them by time.
     turns: Option<Turns>,
+    /// When to look whether another job waits for GPUs that this one has above those that it asked for.
+    next_growth: Option<Instant>,
     /// A suspended job is to be resumed as soon as it has given its resources back.
     resume_wanted: bool,
     started: Instant,
@@ -341,6 +343,7 @@ impl Supervisor {
             preparation: None,
             prepared: None,
             turns: None,
+            next_growth: None,
             resume_wanted: false,
             started: Instant::now(),
             run: None,
@@ -372,6 +375,7 @@ impl Supervisor {
             }
             self.report_ended();
             self.look_at_turns();
+            self.look_at_growth();
             self.flush_partial_lines();
             self.sample();
             self.look_at_budget();
@@ -400,7 +404,11 @@ impl Supervisor {
         let count = self.next_count().map(|due| due.saturating_duration_since(Instant::now()));
         let turn = self.turns.as_ref().and_then(Turns::due);
         let turn = turn.map(|due| due.saturating_duration_since(Instant::now()));
-        [tick, journal, settling, sample, members, reading, held, count, turn].into_iter().flatten().min()
+        let growth = self.next_growth.map(|due| due.saturating_duration_since(Instant::now()));
+        [tick, journal, settling, sample, members, reading, held, count, turn, growth]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn handle_signals(&mut self) {

@@ -114,6 +114,9 @@ pub struct GpuPlan {
     /// Slices instead of whole GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<SharePlan>,
+    /// The most whole GPUs of an instance, above `count` those that no other job leases or waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grow: Option<u32>,
 }
 
 /// How many GPUs an instance asks for.

@@ -124,6 +124,9 @@ impl RolePlan {
     /// The GPUs of an instance, a part of one counted as one; `None` where the host decides.
     pub fn fixed_gpus(&self) -> Option<u64> {
         let Some(gpu) = self.resources.gpu.as_ref() else { return Some(0) };
+        if gpu.grow.is_some() {
+            return None;
+        }
         match gpu.amount() {
             GpuAmount::Hidden => Some(0),
             GpuAmount::Count(count) | GpuAmount::AllOf(count) => Some(count.into()),

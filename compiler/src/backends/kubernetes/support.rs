@@ -81,6 +81,7 @@ fn depends_on_asker(capability: Capability, job: &JobPlan) -> bool {
         | Capability::GpuVersion
         | Capability::GpuShare
         | Capability::GpuTime
+        | Capability::GpuGrow
         | Capability::GpuProfile
         | Capability::User
         | Capability::VolumePath
@@ -198,6 +199,7 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::GpuVersion
         | Capability::GpuShare
         | Capability::GpuTime
+        | Capability::GpuGrow
         | Capability::GpuProfile
         | Capability::User
         | Capability::FileOwner

@@ -107,6 +107,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::GpuMemory
         | C::GpuShare
         | C::GpuTime
+        | C::GpuGrow
         | C::GpuProfile
         | C::Gpu(Vendor::Intel)
         | C::ExtraHosts

@@ -176,7 +176,7 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::GpuAll => none(
             "OpenPAI assigns a number of GPUs, and its nodes may have different ones; write for example `gpu: 8`",
         ),
-        Capability::GpuShare | Capability::GpuTime | Capability::GpuProfile => {
+        Capability::GpuShare | Capability::GpuTime | Capability::GpuGrow | Capability::GpuProfile => {
             none("OpenPAI assigns only whole GPUs; leave `share` out")
         }
         Capability::User => none(

@@ -342,6 +342,7 @@ fn rest(
         C::GpuShare => none(
             "Slurm hands out whole GPUs, MIG instances, shards and MPS shares of a site's own size; leave `share` out, or write a MIG `profile`",
         ),
+        C::GpuGrow => none("Slurm gives a job the GPUs that it asks for; leave `share` out"),
         C::GpuTime => none(
             "on Slurm the partition decides whether jobs take turns (`OverSubscribe=FORCE` with `PreemptMode=GANG`), which an administrator sets; leave `share` out",
         ),

@@ -46,6 +46,43 @@ pub(super) fn find_and_lock(
     }
 }
 
+/// The same for a job that grows: besides what it asks for, GPUs that none of `all` has or waits for.
+pub(super) fn find_and_lock_more(
+    directory: &Path,
+    claim: &Claim,
+    demands: &Demands,
+    inventory: &Inventory,
+    all: &[&Entry],
+) -> Option<(GpuLease, DeviceLocks)> {
+    demands.grown().find_map(|grown| find_and_lock(directory, claim, &grown, inventory, all).ok())
+}
+
+/// The first job that waits and would have its GPUs if a job had only those that it asked for.
+pub(super) fn first_helped<'a>(
+    own: &Entry,
+    entries: &'a [Entry],
+    inventory: &Inventory,
+) -> Option<&'a Entry> {
+    let others = entries.iter().filter(|entry| !entry.is_same_request(own));
+    let mut taken = DeviceUsage::default();
+    let mut waiting = Vec::new();
+    for entry in others {
+        match entry.state {
+            EntryState::Admitted => taken.add_lease(&entry.claim.leased, entry.uid),
+            EntryState::Waiting if !entry.demands.is_empty() => waiting.push(entry),
+            EntryState::Waiting | EntryState::Entered => {}
+        }
+    }
+    let room = FreeDevices { inventory, usage: &taken, uid: own.uid };
+    if let Ok(leased) = placement::place(&own.demands, room) {
+        taken.add_lease(&leased, own.uid);
+    }
+    waiting.into_iter().find(|entry| {
+        let room = FreeDevices { inventory, usage: &taken, uid: entry.uid };
+        placement::place(&entry.demands, room).is_ok()
+    })
+}
+
 /// The GPUs that a job lacks after the jobs before it, as text; `None` if it fits.
 pub(super) fn describe_shortage(
     claim: &Claim,

@@ -1,4 +1,7 @@
-//! `share: {time: true}`: the job runs in its turns on its GPUs, and is frozen in those of other jobs.
+//! `share: {time: true}`: the job runs in its turns on its GPUs, and is frozen in those of other jobs; and
+//! `share: {grow: 4}`: it gives GPUs back that another job waits for.
+
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -9,6 +12,9 @@ use crate::event::Kind as EventKind;
 use crate::lifecycle::Input;
 use jobc_place::state::JobState;
 use jobc_sys::error::{Error, Kind, Result};
+
+/// How often it is looked whether another job waits for GPUs that this one can give back.
+const GROWTH_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Supervisor {
     /// Whether the job is frozen until its turn.
@@ -47,6 +53,29 @@ impl Supervisor {
         }
         self.journal.job_event(EventKind::Paused, detail);
         self.step(Input::Paused);
+    }
+
+    /// Gives GPUs back that another job waits for: the tasks leave, and are resumed with what is left.
+    pub(super) fn look_at_growth(&mut self) {
+        let grows = self.prepared.as_ref().is_some_and(|prepared| prepared.admission.is_grown());
+        let now = Instant::now();
+        if !grows || self.lifecycle.state() != JobState::Running {
+            self.next_growth = None;
+            return;
+        }
+        if self.next_growth.is_some_and(|due| now < due) {
+            return;
+        }
+        self.next_growth = Some(now + GROWTH_INTERVAL);
+        let wanted = self.prepared.as_ref().and_then(|prepared| prepared.admission.wanted_by());
+        let Some(other) = wanted else { return };
+        match self.suspend() {
+            Ok(()) => {
+                self.journal.note(format!("gave GPUs back that {other} waits for, by `grow`"));
+                self.resume_wanted = true;
+            }
+            Err(error) => self.journal.note(format!("{other} waits for GPUs: {}", with_help(&error))),
+        }
     }
 
     /// Leaves the GPUs to other jobs.

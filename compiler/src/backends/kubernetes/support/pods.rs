@@ -31,6 +31,7 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
             ),
             _ => Full,
         },
+        Capability::GpuGrow => none("a pod has the GPUs that it asks for, as long as it runs; leave `share` out"),
         Capability::GpuTime => none(
             "no provider pauses pods in turn; leave `share` out and have an administrator turn on time slices in the device plug-in of the vendor, or write `isolation: none` with a provider that has them, such as `nvidia-time-slicing`",
         ),
