@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::document::Node;
 
 use super::super::draft::Draft;
-use super::super::nodes::{number, string};
+use super::super::nodes::{map, number, string};
 use super::super::values::text_at;
 use super::containers::{Handed, is_sidecar, items, mounted, program, with};
 use super::context::role_name;
@@ -72,6 +72,8 @@ pub(super) fn take(
             });
             let (pods, facts, instances) = (group.pods.clone(), Facts::default(), group.instances);
             let group = Group { at: title, source, role, pods, template, facts, instances };
+            // Its place is behind the programs.
+            draft.set(&["roles", &group.role], title, map(title, vec![]));
             if instances > 1 {
                 let path = ["roles", group.role.as_str(), "instances"];
                 draft.set(&path, title, number(title, instances));
