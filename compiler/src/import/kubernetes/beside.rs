@@ -112,7 +112,7 @@ fn report(
     draft.changed(
         title,
         format!("`{source}` runs as a role beside `{}`, not in its pods", group.role),
-        format!("`localhost` is another host for each of them: write `${{{{ {host} }}}}`"),
+        format!("`localhost` is another host for each of them; this one is `${{{{ {host} }}}}`"),
     );
     if let Some(volume) = shared.first().filter(|_| group.instances > 1) {
         draft.changed(

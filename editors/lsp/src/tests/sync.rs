@@ -146,7 +146,7 @@ fn built_in_targets_can_be_selected() {
 fn a_comment_asks_for_findings_in_a_file_of_another_tool() {
     let mut fixture = Fixture::new("==== compose.yaml\nservices: {}\n==== train.sbatch\n#!/bin/bash\n");
     let files = [
-        ("compose.yaml", "", "services:\n  a:\n    image: x:1\n    sysctls: {a: 1}\n", "J0630 4:4"),
+        ("compose.yaml", "", "services:\n  a:\n    image: x:1\n    sysctls: {a: 1}\n", "J0632 4:4"),
         ("train.sbatch", "#!/bin/bash\n", "#SBATCH --wrap=x\nsrun ./x\n", "J0630 2:8"),
         ("train.sbatch", "#!/bin/bash\n", "#SBATCH -N 2\nsrun ./x $SLURM_STEP_ID\n", "J0632 3:9"),
     ];
