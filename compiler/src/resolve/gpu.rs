@@ -153,7 +153,7 @@ fn resolve_grow(share: &Share, count: u32, at: &Pointer, sink: &mut Sink) -> Opt
         sink.push(
             Diagnostic::error(codes::GPU_RULES, "`grow` is about whole GPUs, and excludes slices and turns")
                 .at_key(&at_grow, "")
-                .note("write `share` with `grow` alone, or remove `grow`"),
+                .note("keep `grow` alone in `share`, or remove it"),
         );
     }
     if most <= count {

@@ -73,7 +73,7 @@ fn report_growth(job: &Job, roles: &[RolePlan], sink: &mut Sink) {
             sink.push(
                 Diagnostic::error(codes::GPU_RULES, "the job does not say how its tasks give GPUs back")
                     .at_key(&at, "")
-                    .note("write `preemption`: by its signal and in its grace the tasks save and leave, to be resumed with fewer GPUs"),
+                    .note("`preemption` says so: by its signal and in its grace the tasks save and leave, to be resumed with fewer GPUs"),
             );
         }
         if is_member(role.declared()) {
