@@ -133,10 +133,10 @@ fn patched(patch: &Node, jobs: &mut [Node], metadata: &mut Option<Node>, draft: 
         only(group, &["name", "template"], "a patch of `replicatedJobs`", draft);
         let name = group.get("name").map_or(group.span, |name| name.span);
         draft.note(name, TARGET);
-        if let (Some(fields), Some(new)) =
-            (of_name(jobs, text_at(group, "name"), name, draft), group.get("template"))
-        {
-            change(fields, "template", new);
+        match (of_name(jobs, text_at(group, "name"), name, draft), group.get("template")) {
+            (Some(fields), Some(new)) => change(fields, "template", new),
+            (None, _) => draft.note(group.span, LEFT_OUT),
+            (Some(_), None) => {}
         }
     }
 }
@@ -149,7 +149,10 @@ fn overridden(patch: &Node, is_spec: bool, jobs: &mut [Node], draft: &mut Draft<
     let new = if is_spec { map(patch.span, vec![entry("spec", patch.span, fields)]) } else { fields };
     for target in targets {
         draft.note(target.span, TARGET);
-        let Some(job) = of_name(jobs, text_at(target, "name"), target.span, draft) else { continue };
+        let Some(job) = of_name(jobs, text_at(target, "name"), target.span, draft) else {
+            draft.note(patch.span, LEFT_OUT);
+            continue;
+        };
         let template = job.iter_mut().find(|entry| entry.key == "template");
         if let Some(spec) = template.and_then(|template| below(&mut template.value, &["spec"])) {
             change(spec, "template", &new);
@@ -159,6 +162,9 @@ fn overridden(patch: &Node, is_spec: bool, jobs: &mut [Node], draft: &mut Draft<
 
 /// Why the name of a group that is changed needs no field.
 const TARGET: &str = "the pods that are changed";
+
+/// What a change of pods that are not in the file becomes.
+const LEFT_OUT: &str = "the pods that it changes are not in the file";
 
 /// The fields of a replicated job.
 fn of_name<'j>(
