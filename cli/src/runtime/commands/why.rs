@@ -1,6 +1,7 @@
 //! `jobc why JOB`: why a job ended, or what it waits for, at any place, and how that changed.
 
 mod line;
+mod quiet;
 
 use std::process::ExitCode;
 
@@ -83,6 +84,7 @@ fn answer(found: &NamedJobs, job: &JobSummary) -> Result<Why> {
         reasons = line::located(job, reasons);
     }
     let end = if found.is_elsewhere() { end } else { line::located(job, vec![end]).concat() };
+    reasons.extend(quiet::reasons(found.place.as_ref(), job));
     let is_waiting = job.state.is_waiting();
     let estimate = if is_waiting { found.place.estimate(&job.name)? } else { None };
     Ok(Why { id: found.id_of(job), job: job.clone(), end, reasons, estimate, changes })

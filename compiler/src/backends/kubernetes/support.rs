@@ -149,7 +149,7 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         }
         Capability::Preflight => preflight::support(job, role),
         Capability::Stall => none(
-            "nothing of jobc runs beside pods; write `timeout`, or let the program watch itself, as `TORCH_NCCL_ASYNC_ERROR_HANDLING` does",
+            "nothing of jobc runs beside pods; `jobc why` says which task of a running job is quiet; write `timeout`, or let the program watch itself, as `TORCH_NCCL_ASYNC_ERROR_HANDLING` does",
         ),
         Capability::ResumeExitCodes => {
             let codes = kind.answer(Capability::RetryExitCodes, job, role);

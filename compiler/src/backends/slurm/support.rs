@@ -205,7 +205,7 @@ fn rest(
         ),
         C::Preflight => Support::Full,
         C::Stall => none(
-            "nothing of jobc reads the counters of tasks on the nodes; write `timeout`, or let the program watch itself, as `TORCH_NCCL_ASYNC_ERROR_HANDLING` does",
+            "nothing of jobc reads the counters of tasks on the nodes all the time; `jobc why` says which task of a running job is quiet; write `timeout`, or let the program watch itself, as `TORCH_NCCL_ASYNC_ERROR_HANDLING` does",
         ),
         C::ResumeExitCodes => Support::Full,
         C::ResumeVariables if matches!(container, SlurmContainer::Jobc | SlurmContainer::Oci) => lossy(
