@@ -61,6 +61,7 @@ def simulated(all_jobs):
     return TurnsHost(all_jobs)
 
 
+# The names of jobs are those of cgroups, which tests at the same time share.
 @pytest.fixture
 def host(simulated, jobs):
     yield cleaned(simulated)
@@ -107,14 +108,14 @@ def test_a_job_that_is_alone_keeps_its_turn(host):
 
 def test_a_job_prefers_a_card_of_its_own(host):
     """As long as one is free; the third shares."""
-    jobs = [host.start(host.steps(name, 10_000)) for name in ("first", "second", "third")]
+    jobs = [host.start(host.steps(name, 10_000)) for name in ("prefers-1", "prefers-2", "prefers-3")]
     host.until(lambda: all(host.devices_of(job) for job in jobs))
     devices = [host.devices_of(job)[0] for job in jobs]
     assert sorted(devices[:2]) == ["0", "1"] and devices[2] in devices[:2], devices
 
 
 def test_three_jobs_have_about_equal_turns(host):
-    names = ["a", "b", "c"]
+    names = ["equal-1", "equal-2", "equal-3"]
     jobs = [host.start(host.steps(name, 10_000), "--devices", "0") for name in names]
     host.until(lambda: min(len(host.ran(name)) for name in names) >= 3, 60)
     counts = [len(host.ran(name)) for name in names]
@@ -131,8 +132,9 @@ def test_three_jobs_have_about_equal_turns(host):
 @pytest.mark.parametrize("victim", ["running", "paused"])
 def test_a_killed_supervisor_holds_up_no_other(host, victim):
     """Whether it had the turn or waited for it, the other has the card for itself from then on."""
-    jobs = [host.start(host.steps(name, 10_000), "--devices", "0") for name in ("one", "two")]
-    host.until(lambda: all(host.ran(name) for name in ("one", "two")))
+    names = [f"{victim}-{number}" for number in (1, 2)]
+    jobs = [host.start(host.steps(name, 10_000), "--devices", "0") for name in names]
+    host.until(lambda: all(host.ran(name) for name in names))
     killed = host.until(lambda: next((job for job in jobs if host.state(job) == victim), None))
     other = next(job for job in jobs if job != killed)
     os.kill(host.supervisor(killed), signal.SIGKILL)
@@ -174,26 +176,26 @@ def test_a_frozen_job_is_stopped_paused_and_entered_as_others_are(host):
 
 def test_memory_that_does_not_fit_is_refused(host):
     """The GPU memory of the jobs that take turns on a card adds up to no more than it has; a job without turns does not join."""
-    first = host.start(host.steps("first", 10_000, memory="50GiB"), "--devices", "0")
+    first = host.start(host.steps("holds", 10_000, memory="50GiB"), "--devices", "0")
     host.wait_until_running(first)
     large = host.steps("large", 1, memory="40GiB")
-    expect(host.run(large, "--devices", "0"), 125, r"needs 1 GPU of 40 GiB in turns among 0 for `main`, and 0 of 1 that match are free: `first\.\d+` has 50 GiB of GPU 0 in turns")
+    expect(host.run(large, "--devices", "0"), 125, r"needs 1 GPU of 40 GiB in turns among 0 for `main`, and 0 of 1 that match are free: `holds\.\d+` has 50 GiB of GPU 0 in turns")
     expect(host.run(host.steps("huge", 1, memory="100GiB")), 125, "J0327", "requests a slice of 100GiB, and this host has 2 `NVIDIA A100-SXM4-80GB` of 80GiB")
-    expect(host.run(host.file("whole"), "--devices", "0"), 125, r"`first\.\d+` has 50 GiB of GPU 0 in turns")
+    expect(host.run(host.file("whole"), "--devices", "0"), 125, r"`holds\.\d+` has 50 GiB of GPU 0 in turns")
     expect(host.run(host.steps("small", 1, memory="20GiB"), "--devices", "0"), 0)
     expect(host.run(host.steps("many", 1, instances=3)), 125, "`main` needs 3 GPUs of 20 GiB in turns, this host has 2")
 
 
 def test_a_job_on_two_cards_has_both_turns_or_none(host):
     """It runs when neither of the others does, and all three end."""
-    one = host.start(host.steps("one", 60), "--devices", "0")
-    other = host.start(host.steps("other", 60), "--devices", "1")
+    one = host.start(host.steps("card-0", 60), "--devices", "0")
+    other = host.start(host.steps("card-1", 60), "--devices", "1")
     for job in (one, other):
         host.wait_until_running(job)
-    both = host.start(host.steps("both", 60, gpu=2), "--devices", "0,1")
+    both = host.start(host.steps("cards", 60, gpu=2), "--devices", "0,1")
     assert [host.wait(job) for job in (one, other, both)] == [0, 0, 0]
     for job in (one, other):
-        assert 1 <= changes(host, job, both) <= turns(host, job, both), (host.ran("both"), host.ran("one"), host.ran("other"))
+        assert 1 <= changes(host, job, both) <= turns(host, job, both), (host.ran("cards"), host.ran("card-0"), host.ran("card-1"))
 
 
 @pytest.mark.accounts("range")
@@ -221,8 +223,8 @@ def test_a_job_grows_and_gives_back_what_another_waits_for(host):
     grown = host.start(growing(host, "grown"))
     host.until(lambda: host.read_output("grown") == "2\n")
     assert sorted(host.devices_of(grown)) == ["0", "1"]
-    other = host.start(host.steps("other", 10_000), "--queue")
-    host.until(lambda: host.ran("other"))
+    other = host.start(host.steps("grown-other", 10_000), "--queue")
+    host.until(lambda: host.ran("grown-other"))
     host.until(lambda: host.read_output("grown") == "2\n1\n")
     assert len(host.devices_of(grown)) == 1 == len(host.devices_of(other))
     record = host.json("inspect", grown)
@@ -242,9 +244,9 @@ def test_a_job_grows_and_gives_back_what_another_waits_for(host):
 
 def test_a_job_does_not_grow_onto_what_others_wait_for(host):
     """It starts with what it asks for."""
-    holder = host.start(host.file("holder", run="sleep 60"), "--devices", "0")
+    holder = host.start(host.file("modest-holder", run="sleep 60"), "--devices", "0")
     host.wait_until_running(holder)
-    both = host.start(host.file("both", gpu=2), "--queue")
+    both = host.start(host.file("modest-both", gpu=2), "--queue")
     host.until(lambda: host.json("gpu", "leases")["waiting"])
     (host.output / "end").touch()
     # It has the priority, so it passes the one that waits.

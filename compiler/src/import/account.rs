@@ -156,8 +156,9 @@ impl Account {
             let Some(first) = rows.first() else { continue };
             let mut names: Vec<String> = Vec::new();
             for row in &rows {
-                let text = sources.slice(row.span);
-                let name = text.split(['=', ' ', '\n']).next().unwrap_or(text).trim_matches('"').to_owned();
+                let text = sources.slice(row.span).trim_start_matches('{');
+                let name = text.split(['=', ' ', '\n']).next().unwrap_or(text);
+                let name = name.trim_end_matches(':').trim_matches('"').to_owned();
                 if !names.contains(&name) {
                     names.push(name);
                 }
