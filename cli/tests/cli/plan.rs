@@ -29,3 +29,14 @@ fn the_request_of_a_slurm_target_is_beside_the_lines_of_the_job() {
     let plan = directory.jobc(&["plan", "--target", "here"]).exits(0).out;
     assert!(!plan.contains("#SBATCH"), "{plan}");
 }
+
+#[test]
+fn the_column_of_gpus_says_what_is_shared_and_lent() {
+    let directory = Directory::with_job(
+        "version: 1\nname: shares\nimage: host\npreemption: {exit_codes: [85]}\nroles:\n  lent: {resources: {cpu: 1, memory: 1GiB, gpu: {count: 1, share: {grow: 4}}}, run: a}\n  slice: {resources: {cpu: 1, memory: 1GiB, gpu: {count: 1, share: {memory: 8GiB}}}, run: a}\n  turns: {resources: {cpu: 1, memory: 1GiB, gpu: {count: 1, share: {time: true, memory: 8GiB}}}, run: a}\n",
+    );
+    let plan = directory.jobc(&["plan"]).exits(0).out;
+    for cell in ["  1 to 4  ", "  1 × 8GiB  ", "  1 × 8GiB in turns  "] {
+        assert!(plan.contains(cell), "{cell}: {plan}");
+    }
+}

@@ -153,13 +153,18 @@ fn gpus(role: &RolePlan) -> String {
         GpuAmount::All => "all".to_owned(),
         GpuAmount::AllOf(count) => format!("all ({count})"),
     };
+    if let Some(most) = gpu.grow {
+        text += &format!(" to {most}");
+    }
     if !gpu.models.is_empty() {
         text += &format!(" {}", gpu.models.join("/"));
     }
     if let Some(share) = &gpu.share {
         let memory = share.memory_bytes.map(|bytes| Bytes(bytes).to_string());
         let cores = share.cores_percent.map(|percent| format!("{percent}%"));
-        let parts: Vec<String> = share.profile.iter().cloned().chain(memory).chain(cores).collect();
+        let turns = share.time.then(|| "in turns".to_owned());
+        let parts: Vec<String> =
+            share.profile.iter().cloned().chain(memory).chain(cores).chain(turns).collect();
         text += &format!(" × {}", parts.join(" "));
     }
     text
