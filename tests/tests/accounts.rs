@@ -211,7 +211,7 @@ fn each_option_of_a_command_line_has_a_row() {
         let rows: Vec<Span> = imported.account.rows().iter().map(|row| row.span).collect();
         let start = text.find("docker run").or(text.find("podman run")).unwrap();
         let words = text[start..].split_whitespace().skip(2);
-        // The image is the first word with `/` that is no path, or a variable of one.
+        // The image is the first word with `/` other than a path, or a variable of an image.
         let options = words.take_while(|word| {
             !word.contains('/') || word.contains([':', '=', '"', '$']) && !word.starts_with("$IMAGE")
         });

@@ -35,7 +35,7 @@ fn text(event: &Event) -> Option<String> {
         Kind::Retried => format!("runs again: {what}"),
         Kind::NetworkChanged => format!("the network changed: {what}"),
         Kind::OomKilled | Kind::GpuFault | Kind::ClockSet => what,
-        // Turns on GPUs are no change of the reason.
+        // The reason stays the same in all turns on GPUs.
         Kind::Paused | Kind::Resumed if !what.is_empty() => return None,
         Kind::Paused => "paused".to_owned(),
         Kind::Suspended => "suspended".to_owned(),
